@@ -1,13 +1,15 @@
 """Rows of the layers benchmark: the sensitivity of every layer of VGG11Net for one example, against `torch.autograd.functional.jacobian`.
 
-Time: that function's reverse mode goes backward once for each entry of a gradient. Layers of at most 500 entries are done whole; of every
-other layer 40 rows from the middle of its weights are done, and the time for one of them counts times the entries of the layer. Forward mode
-does all layers whole. Values are compared on the layers that both do whole.
+Time: that function's reverse mode goes backward once for each entry of a gradient. Layers of at most 500 entries are
+done whole; of every other layer 40 rows from the middle of its weights are done, and the time for one of them counts
+times the entries of the layer. Forward mode does all layers whole. Values are compared on the layers that both do
+whole.
 
-Memory: the peak of a process that does the work, less that of the same process before it, which has done both on a tiny network. Reverse mode
-does 8,000 rows of one layer there, where all layers have 683,570, and keeps what it needs for them: a lower end of what it would take.
-Beside it stand the rows of the whole Jacobian, each a tensor of two numbers as it keeps them, and nothing else; and the numbers alone, without
-the tensors around them, which are less than either takes. Forward mode does all layers.
+Memory: the peak of a process that does the work, less that of the same process before it, which has done both on a tiny
+network. Reverse mode does 8,000 rows of one layer there, where all layers have 683,570, and keeps what it needs for
+them: a lower end of what it would take. Beside it stand the rows of the whole Jacobian, each a tensor of two numbers as
+it keeps them, and nothing else; and the numbers alone, without the tensors around them, which are less than either
+takes. Forward mode does all layers.
 """
 
 from __future__ import annotations

@@ -51,7 +51,10 @@ def _trainings(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return one step of two parties and one of a joint loop, from the same weights of Wide & Deep for rows like Criteo's."""
     columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
     rng, count = stream(0, "rows"), 2 * batch
-    numbers, ids = torch.randn(count, NUMBERS, generator=rng), torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
+    numbers, ids = (
+        torch.randn(count, NUMBERS, generator=rng),
+        torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng),
+    )
     rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
     made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
     whole = copy.deepcopy(made)

@@ -1,8 +1,8 @@
 """How much algebra alone reads: `analytic` on bundled digits and the untrained MLP, by size of the batch and by defence.
 
-Tolerances were chosen on other seeds and frozen before. Each row is a mean over 25 batches, or 40 of one image: the share of examples that
-some answer gives with no pixel off by 0.01, how many certified answers of a batch are wrong, and the PSNR where nothing is exact.
-The attacker sits at the server and knows no defence.
+Tolerances were chosen on other seeds and frozen before. Each row is a mean over 25 batches, or 40 of one image: the
+share of examples that some answer gives with no pixel off by 0.01, how many certified answers of a batch are wrong, and
+the PSNR where nothing is exact. The attacker sits at the server and knows no defence.
 
     python benchmarks/exact.py
 """
@@ -50,12 +50,17 @@ def rows() -> Iterator[Row]:
         for inputs, normalise in (("standardised", True), ("in [0, 1]", False)):
             found = measure(Undefended(), batch, normalise=normalise)
             yield Row(f"batches of {batch}, pixels {inputs}: exact", found["exact_share"], "of examples", bar)
-            yield Row(f"batches of {batch}, pixels {inputs}: false", found["false_answers"], "a batch", 1, at_least=False)
+            yield Row(
+                f"batches of {batch}, pixels {inputs}: false", found["false_answers"], "a batch", 1, at_least=False
+            )
             yield Row(f"batches of {batch}, pixels {inputs}: time", found["seconds"], "s a batch")
     for batch in (1, 4, 8, 12, 16):
         found = measure(Polarization(alpha2=100.0), batch)
         yield Row(
-            f"polarization 100, batches of {batch}: exact", found["exact_share"], "of examples", 1.0 if batch == 1 else None
+            f"polarization 100, batches of {batch}: exact",
+            found["exact_share"],
+            "of examples",
+            1.0 if batch == 1 else None,
         )
         yield Row(f"polarization 100, batches of {batch}: false", found["false_answers"], "a batch")
         yield Row(f"polarization 100, batches of {batch}: time", found["seconds"], "s a batch")

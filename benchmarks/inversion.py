@@ -1,13 +1,14 @@
 """Gradient inversion against the same attack as a plain PyTorch loop, one victim at a time: time to 35 dB, cost of an evaluation, memory.
 
-Both use all cores: the loop through torch's threads, the engine as an audit runs it, in one process per core with one thread each.
-Tracing counts, starting processes and making the victims' messages do not. Nor does looking at the truth, which only the benchmark
-does, with its clocks stopped. Victims are CIFAR-10 test images 100 to 131 if the archive is given, else crops of the bundled photographs.
+Both use all cores: the loop through torch's threads, the engine as an audit runs it, in one process per core with one
+thread each. Tracing counts, starting processes and making the victims' messages do not. Nor does looking at the truth,
+which only the benchmark does, with its clocks stopped. Victims are CIFAR-10 test images 100 to 131 if the archive is
+given, else crops of the bundled photographs.
 
     python benchmarks/inversion.py [--data ../shared/data/cifar10/cifar10_10k_2k.npz]
 
-The loop is timed on a few victims. To bring 32 to a median of 35 dB it must give each what the median victim needs, for nobody tells an
-attacker which victim is done.
+The loop is timed on a few victims. To bring 32 to a median of 35 dB it must give each what the median victim needs, for
+nobody tells an attacker which victim is done.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from leaktight.models import ConvNet, DLNet, Network
 
 CLASSES, VICTIMS, FIRST, WANTED = 10, 32, 100, 35.0
 SHAPE = (3, 32, 32)
-# How many victims the loop is timed on, how many steps of 20 evaluations each may take, and how often engine and loop take turns.
+# How many victims the loop is timed on, how many steps of 20 evaluations each may take, and how often engine and loop
+# take turns.
 LOOPED, MOST_STEPS, ROUNDS = 7, 150, 5
 
 
@@ -56,8 +58,8 @@ class Part:
 
     Args:
         seconds: how long the search took.
-        reached: when each victim first was at 35 dB; infinite if never, or if several candidates raced, among which only the attacker's
-            objective can choose.
+        reached: when each victim first was at 35 dB; infinite if never, or if several candidates raced, among which
+            only the attacker's objective can choose.
         inputs: what was answered.
         memory: the peak of the process so far, in MiB.
     """
@@ -164,7 +166,9 @@ def plain(attack: GradientMatching, model: Model, found: GroundTruth, start: Ten
 
     optimiser: torch.optim.Optimizer
     if isinstance(attack.descent, SearchLBFGS):
-        optimiser = torch.optim.LBFGS([image], lr=1.0, max_iter=attack.descent.inner, history_size=attack.descent.history)
+        optimiser = torch.optim.LBFGS(
+            [image], lr=1.0, max_iter=attack.descent.inner, history_size=attack.descent.history
+        )
     else:
         optimiser = torch.optim.Adam([image], lr=attack.descent.learning_rate)
     for _ in range(attack.iterations):
@@ -219,7 +223,8 @@ def time_to_wanted(pool: Pool, images: Batch) -> list[Row]:
     searches = [race(whole) for _ in range(ROUNDS)]
     loops = [loop_to_wanted(dlg, run.public.model, truths[place], starts[place]) for place in range(LOOPED)]
     needed = torch.tensor([evaluations for _, evaluations in loops]).median().item()
-    # The loop's best pace, as the engine's best race: another program on the machine slows a loop with several threads the most.
+    # The loop's best pace, as the engine's best race: another program on the machine slows a loop with several threads
+    # the most.
     paces = [seconds / evaluations for seconds, evaluations in loops if evaluations < torch.inf]
     slow = VICTIMS * needed * min(paces, default=torch.inf)
     fast, searched = min(one[0] for one in races), min(one[1] for one in searches)
@@ -283,7 +288,8 @@ def main() -> None:
     images = read_images(options.data)
     lbfgs = GradientMatching(distance="l2", descent=SearchLBFGS(), iterations=15, labels="given")
     adam = GradientMatching(distance="cosine", descent=SearchAdam(), iterations=40, labels="given")
-    # Other programs slow the loop's threads far more than the engine's processes: with any, no ratio below means anything.
+    # Other programs slow the loop's threads far more than the engine's processes: with any, no ratio below means
+    # anything.
     rows = [Row("cores", torch.get_num_threads(), ""), Row("load by others, before", os.getloadavg()[0], "")]
     works: tuple[Callable[[Pool], list[Row]], ...] = (
         lambda pool: time_to_wanted(pool, images),

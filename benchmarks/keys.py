@@ -1,11 +1,12 @@
 """Class keys: what a training step costs with them, against a plain softmax head on the same body; and how long a whole GAN attack takes.
 
-The body is that of the public experiments on MNIST: two convolutions of 5x5 with 32 and 64 channels, each with leaky ReLU and max pooling, and a
-linear layer of 256 units, on batches of 128 images of 28x28. A step is forward, backward and an optimiser's step with momentum, as a participant
-takes it, in a process that keeps freed memory, as the command line does. All heads are measured in turn; the median of each counts, and ratios are of the times in the same turn.
+The body is that of the public experiments on MNIST: two convolutions of 5x5 with 32 and 64 channels, each with leaky
+ReLU and max pooling, and a linear layer of 256 units, on batches of 128 images of 28x28. A step is forward, backward
+and an optimiser's step with momentum, as a participant takes it, in a process that keeps freed memory, as the command
+line does. All heads are measured in turn; the median of each counts, and ratios are of the times in the same turn.
 
-The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker in its seat, samples and all
-their scores. It needs MNIST in a folder: `--data path/to/data`, with a sub-folder `mnist`.
+The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker
+in its seat, samples and all their scores. It needs MNIST in a folder: `--data path/to/data`, with a sub-folder `mnist`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def step_rows(repeats: int) -> list[Row]:
     rows = [Row(f"training step, softmax head, batch of {BATCH}", statistics.median(spent[PLAIN]), "ms")]
     for name in list(heads)[1:]:
         ratio = statistics.median(one / plain for one, plain in zip(spent[name], spent[PLAIN], strict=True))
-        rows.append(Row(f"{name}: against softmax", ratio, "x", BAR if "16384, fixed" in name else None, at_least=False))
+        rows.append(
+            Row(f"{name}: against softmax", ratio, "x", BAR if "16384, fixed" in name else None, at_least=False)
+        )
     return rows
 
 
@@ -94,7 +97,9 @@ def attack_rows(data: str, rounds: int | None) -> list[Row]:
     if not data or find_set(data, "mnist") is None:
         print("The GAN attack is left out: it needs MNIST. Name a folder that has a sub-folder `mnist` with `--data`.")
         return []
-    plan = plan_attacks_without_key(scope_of(Order(scale="small", data=data, steps=rounds)))[audit_name(MNIST, GUESSED, 0)]
+    plan = plan_attacks_without_key(scope_of(Order(scale="small", data=data, steps=rounds)))[
+        audit_name(MNIST, GUESSED, 0)
+    ]
     [cell] = [cell for cell in plan.cells() if cell.purpose == "measure" and isinstance(cell.defence, Undefended)]
     alone = plan.model_copy(update={"defences": ()})
     start = time.perf_counter()

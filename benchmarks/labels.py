@@ -1,10 +1,11 @@
 """What a feature party learns of labels over a whole training: scores added up over 20 passes, and what the features alone give.
 
-UCI credit and the encoded Criteo sample, 4,000 training rows each, 20 passes of batches of 256 by Adam 0.001; bottom of 64 and 16 units, top of 16.
-Settings of the attacks were chosen on UCI Adult and frozen before. Gradient attacks sit at the cut. Rows are means over seeds; heavier attacks
-are run for the first seed alone. A model that trains on shuffled labels learns them by heart, so attacks still find these; the labels as
-they were before the shuffle are in no message, and there attacks find what features alone give. A price is the loss of test AUC against the undefended training of the same seed, on the same test
-rows, with DeLong's paired interval, for the first seed.
+UCI credit and the encoded Criteo sample, 4,000 training rows each, 20 passes of batches of 256 by Adam 0.001; bottom of
+64 and 16 units, top of 16. Settings of the attacks were chosen on UCI Adult and frozen before. Gradient attacks sit at
+the cut. Rows are means over seeds; heavier attacks are run for the first seed alone. A model that trains on shuffled
+labels learns them by heart, so attacks still find these; the labels as they were before the shuffle are in no message,
+and there attacks find what features alone give. A price is the loss of test AUC against the undefended training of the
+same seed, on the same test rows, with DeLong's paired interval, for the first seed.
 
     python benchmarks/labels.py [--data ../shared/data] [--seeds 3] [--only credit]
 """
@@ -90,7 +91,9 @@ def scenarios(folder: Path) -> dict[str, Split]:
 def observe(scenario: Split, defence: Defence, seed: int) -> tuple[Training, Run]:
     """Train, and return every message of the training."""
     training = scenario.train(defence, seed)
-    return training, scenario.observe(training, defence, Observation("training", scenario.batch_size, scenario.messages, seed))
+    return training, scenario.observe(
+        training, defence, Observation("training", scenario.batch_size, scenario.messages, seed)
+    )
 
 
 def read(attack: Attack, run: Run, seed: int) -> dict[str, Reading]:
@@ -141,7 +144,9 @@ def gradient_rows(name: str, scenario: Split, seeds: Sequence[int]) -> Iterator[
             bar, at_least = BARS.get(title, (None, True))
             yield Row(f"{place}: single message", mean(each["leak_auc"].value for each in readings), "AUC")
             added = mean(each["leak_auc_passes"].value for each in readings)
-            yield Row(f"{place}: added up", added, "AUC", bar if kind == "clustering" or not at_least else None, at_least)
+            yield Row(
+                f"{place}: added up", added, "AUC", bar if kind == "clustering" or not at_least else None, at_least
+            )
             yield Row(f"{place}: theory", mean(each["leak_auc_theory"].value for each in readings), "AUC")
             if "leak_auc_ceiling" in readings[0]:
                 yield Row(f"{place}: ceiling", readings[0]["leak_auc_ceiling"].value, "AUC")
@@ -182,7 +187,8 @@ def _before_the_shuffle(place: str, attack: Attack, run: Run, labels: Tensor, se
     guess = attack(THREAT.view(run), stream(seed, "labels", attack.kind))
     rows = {int(step): seen["rows"] for step, seen in run.locals[FEATURE_PARTY].memory["seen"].items()}
     truth = [
-        dataclasses.replace(run.truth(key), raw=Batch(run.truth(key).raw.inputs, labels[rows[key[1]]])) for key in guess.keys
+        dataclasses.replace(run.truth(key), raw=Batch(run.truth(key).raw.inputs, labels[rows[key[1]]]))
+        for key in guess.keys
     ]
     readings = {reading.name: reading for reading in attempt.grade(guess, truth, stream(seed, "labels", attack.kind))}
     for name, title in (("leak_auc_features", "features alone"), ("leak_auc_passes", "all passes")):
@@ -193,7 +199,9 @@ def _before_the_shuffle(place: str, attack: Attack, run: Run, labels: Tensor, se
 def main() -> None:
     """Measure all data sets."""
     options = parser(__doc__)
-    options.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder with `ctr` and `tabular`")
+    options.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="the folder with `ctr` and `tabular`"
+    )
     options.add_argument("--seeds", type=int, default=3, help="how often gradient attacks are measured")
     options.add_argument("--only", default="", help="the data set, `credit` or `criteo`")
     chosen = options.parse_args()

@@ -1,9 +1,10 @@
 """Layer-wise characterisation: what the attacker's own gradients cost.
 
-Property inference learns from gradients of hundreds of batches that are drawn from one pool of public examples. They are made together, each
-example passed through the network once, against one backward pass for each batch. Both end with the same pooled features, on one thread,
-on random images of the size of the paper's faces. The two are measured in turn, by processor time, and the median of each counts; batch by batch, only
-every tenth batch is measured, as all take the same time.
+Property inference learns from gradients of hundreds of batches that are drawn from one pool of public examples. They
+are made together, each example passed through the network once, against one backward pass for each batch. Both end with
+the same pooled features, on one thread, on random images of the size of the paper's faces. The two are measured in
+turn, by processor time, and the median of each counts; batch by batch, only every tenth batch is measured, as all take
+the same time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Noise: normal numbers of the secure stream against `torch.randn`, and what the noise of a guarantee costs.
 
-Each size is drawn in turn by both, from streams that are already open; the median of each counts, and ratios are of one run. A million numbers
-are about a small image network, ten million a ResNet-18. `torch.randn` draws with one thread whatever it is given; the secure stream uses all.
+Each size is drawn in turn by both, from streams that are already open; the median of each counts, and ratios are of one
+run. A million numbers are about a small image network, ten million a ResNet-18. `torch.randn` draws with one thread
+whatever it is given; the secure stream uses all.
 """
 
 from __future__ import annotations

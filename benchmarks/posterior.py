@@ -1,9 +1,10 @@
 """How much the strongest attacker reads: `posterior` on CIFAR-10 test images, network by network and defence by defence.
 
-Its settings were chosen on training images and frozen before. Victims are test images 100 to 131; the attacker sits at the server, knows
-the defence, and reads labels. Networks are untrained unless a number of steps is named. Each row is the median PSNR in dB over images,
-with a bootstrap interval over images; how many searches failed, as the metric `search_gap` has it; the mean objective of the guesses and of
-the truth; and, for a defence, the median of the same attack by somebody who takes the defence for off.
+Its settings were chosen on training images and frozen before. Victims are test images 100 to 131; the attacker sits at
+the server, knows the defence, and reads labels. Networks are untrained unless a number of steps is named. Each row is
+the median PSNR in dB over images, with a bootstrap interval over images; how many searches failed, as the metric
+`search_gap` has it; the mean objective of the guesses and of the truth; and, for a defence, the median of the same
+attack by somebody who takes the defence for off.
 
     python benchmarks/posterior.py [--data ../shared/data/cifar10/cifar10_10k_2k.npz] [--only dlnet]
 """
@@ -111,7 +112,9 @@ def cases() -> Iterator[Case]:
     for kind, optimiser in (("SGD 0.001", Sgd(learning_rate=0.001)), ("Adam 0.001", Adam(learning_rate=0.001))):
         for way in ("unrolled", "surrogate"):
             settings = (("update", way), ("restarts", 4))
-            yield Case(f"dlnet, 4 steps of {kind}, {way}", plain, batch=4, steps=4, optimiser=optimiser, settings=settings)
+            yield Case(
+                f"dlnet, 4 steps of {kind}, {way}", plain, batch=4, steps=4, optimiser=optimiser, settings=settings
+            )
     yield Case("alexnet(64), features first", AlexNet(width=64), 24, preset="features-first")
     one = (("restarts", 2), ("phases", 2), ("iterations", 100))
     yield Case("convnet(16)", ConvNet(width=16), None, settings=one, images=8)
@@ -198,7 +201,9 @@ def measure(case: Case, run: Run, view: View) -> Measured:
     truth = [run.truth(key) for key in guess.keys]
     gap = {reading.name: reading.value for reading in SearchGap().grade(guess, truth, stream(0))}
     first = [place for place, key in enumerate(guess.keys) if key[1] == 0]
-    guesses, truths, _ = arrange_all([guess.inputs[place].clamp(0, 1) for place in first], [truth[p].raw.inputs for p in first])
+    guesses, truths, _ = arrange_all(
+        [guess.inputs[place].clamp(0, 1) for place in first], [truth[p].raw.inputs for p in first]
+    )
     failed, found, best = (gap.get(name, math.nan) for name in (SEARCH_FAILED, OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH))
     return Measured(psnr(guesses, truths), failed, found, best, seconds)
 

@@ -1,8 +1,9 @@
 """An audit on two Ray workers against the same audit on one, and against two local processes.
 
-The cells are the same: gradient matching on crops of the bundled photographs, one defence after the other. Ray is started once, before
-anything is timed; what each audit starts for itself, its workers with their import of torch, counts. Records are compared on the way.
-The file is not named after the package, which could then not be imported from here.
+The cells are the same: gradient matching on crops of the bundled photographs, one defence after the other. Ray is
+started once, before anything is timed; what each audit starts for itself, its workers with their import of torch,
+counts. Records are compared on the way. The file is not named after the package, which could then not be imported from
+here.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ def main() -> None:
     rows = [Row(f"{name}, {len(found[0])} cells", seconds, "s") for name, seconds in medians.items()]
     rows += [
         Row("two workers on Ray against one", medians["one worker on Ray"] / medians["two workers on Ray"], "x", 1.7),
-        Row("two local processes against two on Ray", medians["two workers on Ray"] / medians["two local processes"], "x"),
+        Row(
+            "two local processes against two on Ray",
+            medians["two workers on Ray"] / medians["two local processes"],
+            "x",
+        ),
         Row("records that differ", different, "", 0, at_least=False),
     ]
     show(rows, chosen.json)

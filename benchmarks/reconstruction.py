@@ -1,11 +1,12 @@
 """What published attacks recover from untrained networks: median PSNR by batch size, on your own images or the bundled ones.
 
-The setting of Zhu et al. 2019: DLNet with weights and biases uniform in (-0.3, 0.3), no normalisation, one shared gradient. For
-numbers that can be compared with others', give CIFAR-10 test images as an .npz file with `x_test` and `y_test`.
+The setting of Zhu et al. 2019: DLNet with weights and biases uniform in (-0.3, 0.3), no normalisation, one shared
+gradient. For numbers that can be compared with others', give CIFAR-10 test images as an .npz file with `x_test` and
+`y_test`.
 
-`--rank` says how much of a batch its gradient determines at all: the rank of the gradient's Jacobian at the true images, as a share of
-their pixels. Where it is below one, images that differ along the remaining directions send the same gradient to first order, and
-no search by gradient alone can tell them apart.
+`--rank` says how much of a batch its gradient determines at all: the rank of the gradient's Jacobian at the true
+images, as a share of their pixels. Where it is below one, images that differ along the remaining directions send the
+same gradient to first order, and no search by gradient alone can tell them apart.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def observed(network: Network, data: Data, victims: int, batch: int) -> Run:
     for number in range(victims):
         owned = data.test.take(torch.arange(number * batch, (number + 1) * batch))
         name = f"client-{number}"
-        client = Client(name, task, Batch(owned.inputs, owned.labels), Undefended(), Local(name, seed=0), batch_size=batch)
+        client = Client(
+            name, task, Batch(owned.inputs, owned.labels), Undefended(), Local(name, seed=0), batch_size=batch
+        )
         ask = server.ask(name, 0)
         found = client.answer(ask)
         truths[found.sent.key] = found
@@ -56,7 +59,10 @@ def measure(attack: Attack, run: Run) -> tuple[torch.Tensor, float]:
     if not isinstance(guess, Reconstruction):
         raise TypeError(f"{attack} does not reconstruct.")
     pairs = zip(guess.keys, guess.inputs, strict=True)
-    each = [psnr(arrange(inputs.clamp(0, 1), run.truths[key].raw.inputs), run.truths[key].raw.inputs) for key, inputs in pairs]
+    each = [
+        psnr(arrange(inputs.clamp(0, 1), run.truths[key].raw.inputs), run.truths[key].raw.inputs)
+        for key, inputs in pairs
+    ]
     return torch.cat(each), seconds
 
 
@@ -87,7 +93,9 @@ def rank(run: Run) -> tuple[int, int]:
 def main() -> None:
     """Measure the presets by batch size."""
     options = parser(__doc__)
-    options.add_argument("--data", default="photos", help="a bundled name, or a path as `leaktight audit --data` takes it")
+    options.add_argument(
+        "--data", default="photos", help="a bundled name, or a path as `leaktight audit --data` takes it"
+    )
     options.add_argument("--presets", nargs="+", default=["dlg2019", "idlg2020", "geiping2020"])
     options.add_argument("--batches", nargs="*", type=int, default=[1, 4, 8])
     options.add_argument(

@@ -1,10 +1,11 @@
 """What an audit of a thousand clients or a split of a billion rows costs on N machines, reckoned from unit costs that are measured here.
 
-Unit costs: a participant's round, a victim's attack, what the driver does for each cell, what starting a worker takes; for split learning
-what each party does for a row, and how many bytes of it cross the wire. The costs of an audit on N workers come from a simulation in virtual time that
-deals jobs out as the driver does: trainings first, each cell as soon as its training is there, one job per worker, the driver alone writing.
-The simulation is checked against the real thing: the same plan is run with one and with two local processes, and the second time is predicted
-from the one-worker run's own jobs. With `--page docs/scale.md` the tables of that page are written.
+Unit costs: a participant's round, a victim's attack, what the driver does for each cell, what starting a worker takes;
+for split learning what each party does for a row, and how many bytes of it cross the wire. The costs of an audit on N
+workers come from a simulation in virtual time that deals jobs out as the driver does: trainings first, each cell as
+soon as its training is there, one job per worker, the driver alone writing. The simulation is checked against the real
+thing: the same plan is run with one and with two local processes, and the second time is predicted from the one-worker
+    run's own jobs. With `--page docs/scale.md` the tables of that page are written.
 """
 
 # ruff: noqa: E402
@@ -184,7 +185,10 @@ def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
     """Measure what each party does for a row, what crosses the wire for it, and what both hold of it."""
     columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
     rng, count = stream(0, "rows"), 2 * batch
-    numbers, ids = torch.randn(count, NUMBERS, generator=rng), torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
+    numbers, ids = (
+        torch.randn(count, NUMBERS, generator=rng),
+        torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng),
+    )
     rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
     made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
     feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
@@ -240,7 +244,8 @@ def audit_table(units: Units, clients: Sequence[int] = (100, 1000), machines: Se
             hours = simulated(shape, CORES * number, units.driver, units.start)
             cells = shape.trainings * per_training
             lines.append(
-                f"| {count:,} | {number} | {CORES * number:,} | {shape.trainings} | {cells:,} | {hours / 3600:.2f} | {alone / hours:.1f}x |"
+                f"| {count:,} | {number} | {CORES * number:,} | {shape.trainings} | {cells:,} | {hours / 3600:.2f} | "
+                f"{alone / hours:.1f}x |"
             )
     return lines
 
@@ -248,7 +253,8 @@ def audit_table(units: Units, clients: Sequence[int] = (100, 1000), machines: Se
 def split_table(units: Units, rows: Sequence[float] = (1e6, 1e8, 1e9), lines: Sequence[float] = (1, 10)) -> list[str]:
     """Return the table of splits: one pass over all rows; the parties take turns, and so does the wire."""
     found = [
-        "| rows | wire, Gbit/s | hours of a pass | of it computing | of it on the wire | traffic, GB | memory of both parties, GB |",
+        "| rows | wire, Gbit/s | hours of a pass | of it computing | of it on the wire | traffic, GB | memory of both "
+        "parties, GB |",
         "|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for count in rows:
@@ -316,7 +322,9 @@ def main() -> None:
     if chosen.page:
         write_page(chosen.page, tables)
     counted = dataclasses.asdict(units)
-    costs = [Row(f"unit cost: {name}", value, "B" if name in ("wire", "memory") else "s") for name, value in counted.items()]
+    costs = [
+        Row(f"unit cost: {name}", value, "B" if name in ("wire", "memory") else "s") for name, value in counted.items()
+    ]
     show([*costs, *checks], chosen.json)
 
 

@@ -1,9 +1,10 @@
 """The transformation search against a literal one: one image, one blend, one backward pass at a time.
 
-Bundled photos of 32x32, the small smooth network after a little training, 100 images, 21 blends. The literal loop does what the paper's
-formulas say for a few of the same candidates, each function applied by Pillow to one image, and its time is scaled to all of them; one
-thread is its fastest. The search draws the candidates of one seed, with one worker and with one per core, exhaustively and racing. Its time
-has the start of workers in it; the little training, which both need, was done before. Scores of both are compared on the way.
+Bundled photos of 32x32, the small smooth network after a little training, 100 images, 21 blends. The literal loop does
+what the paper's formulas say for a few of the same candidates, each function applied by Pillow to one image, and its
+time is scaled to all of them; one thread is its fastest. The search draws the candidates of one seed, with one worker
+and with one per core, exhaustively and racing. Its time has the start of workers in it; the little training, which both
+need, was done before. Scores of both are compared on the way.
 """
 
 from __future__ import annotations

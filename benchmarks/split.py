@@ -1,10 +1,10 @@
 """Split learning: what label protection costs, and what two parties cost against one.
 
-The step is that of the public experiments' deep part: 13 numbers and 26 embeddings of 4 go through six layers of 128 units, cut after the
-third, with a quarter of positives; forward and backward of both parts in one process. Protection is the defence's `on_message` on that step's
-own cut gradient. Each step has new rows and parameters that the last one changed, so that no search starts from its own answer. The two are
-measured in turn; the median of each counts, and the 95 % quantile is shown beside it. Idle threads of torch rest soon, as they do under the
-command line.
+The step is that of the public experiments' deep part: 13 numbers and 26 embeddings of 4 go through six layers of 128
+units, cut after the third, with a quarter of positives; forward and backward of both parts in one process. Protection
+is the defence's `on_message` on that step's own cut gradient. Each step has new rows and parameters that the last one
+changed, so that no search starts from its own answer. The two are measured in turn; the median of each counts, and the
+95 % quantile is shown beside it. Idle threads of torch rest soon, as they do under the command line.
 """
 
 # ruff: noqa: E402
@@ -80,7 +80,8 @@ def solver_rows() -> list[Row]:
 class Step:
     """One training step of two parts in one process.
 
-    The top model knows how rare positives are, as it soon does: their gradients spread wider, and most rows need noise in all directions.
+    The top model knows how rare positives are, as it soon does: their gradients spread wider, and most rows need noise
+    in all directions.
     """
 
     def __init__(self) -> None:
@@ -151,7 +152,11 @@ def protection_rows(repeats: int) -> list[Row]:
         bar = BARS[which] if name.startswith("sumkl") else None
         rows.append(
             Row(
-                f"{name}, {which} stream: added to a step", 100 * statistics.median(times[1:]) / whole, "%", bar, at_least=False
+                f"{name}, {which} stream: added to a step",
+                100 * statistics.median(times[1:]) / whole,
+                "%",
+                bar,
+                at_least=False,
             )
         )
         rows.append(Row(f"{name}, {which} stream: 95 % quantile", 100 * quantile(times[1:], 0.95) / whole, "%"))

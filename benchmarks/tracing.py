@@ -1,8 +1,9 @@
 """Tracing by matrix products against the double loop of Algorithm 6, at the size of the paper: 1,000 reconstructions, 10,000 queries.
 
-Images are random, 3x32x32; each query is one of the reconstructions with noise on it, so that the answer is known. The loop compares
-pair by pair in single precision, which is its faster way. It is timed on the first queries only (`--loop`) and its time for all of them
-is that many times as long, for every query costs the same. Both use one torch thread, and their answers on those queries must agree.
+Images are random, 3x32x32; each query is one of the reconstructions with noise on it, so that the answer is known. The
+loop compares pair by pair in single precision, which is its faster way. It is timed on the first queries only
+(`--loop`) and its time for all of them is that many times as long, for every query costs the same. Both use one torch
+thread, and their answers on those queries must agree.
 """
 
 from __future__ import annotations

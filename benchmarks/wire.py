@@ -1,8 +1,9 @@
 """Split learning between two machines: what the wire costs, against the same training in one process.
 
-Two processes, one for each party, train over gRPC on loopback; one process trains the same network on the same rows in the same order with
-the same two parties. Steps per second are those after the first tenth, as the label party sees them; the runs take turns, and the median of
-each counts. The rows are made up: 13 numbers and 26 hashed words with the feature party, 13 numbers with the label party.
+Two processes, one for each party, train over gRPC on loopback; one process trains the same network on the same rows in
+the same order with the same two parties. Steps per second are those after the first tenth, as the label party sees
+them; the runs take turns, and the median of each counts. The rows are made up: 13 numbers and 26 hashed words with the
+feature party, 13 numbers with the label party.
 """
 
 # ruff: noqa: E402
@@ -45,7 +46,10 @@ COLUMNS = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUC
 def held(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return rows and labels that both ways train on."""
     rng, count = stream(0, "rows"), 2 * batch
-    numbers, ids = torch.randn(count, NUMBERS, generator=rng), torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
+    numbers, ids = (
+        torch.randn(count, NUMBERS, generator=rng),
+        torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng),
+    )
     return torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
 
 
@@ -81,7 +85,9 @@ def in_one_process(batch: int, width: int, steps: int) -> float:
     rows, labels = held(batch)
     made = halves(WideDeep(hidden=(128, 128, width)), COLUMNS, 2, PublicSeed(0), own=COLUMNS.take(range(NUMBERS)))
     feature = FeatureParty(made.bottom, rows, Order(len(rows), batch, 0), Local("feature-party", 0))
-    label = LabelParty(made.top, labels, Order(len(rows), batch, 0), Local("label-party", 0), made.shape, rows[:, :NUMBERS])
+    label = LabelParty(
+        made.top, labels, Order(len(rows), batch, 0), Local("label-party", 0), made.shape, rows[:, :NUMBERS]
+    )
     message, clock = feature.respond(label.opening()), Clock()
     for _ in range(steps):
         message = feature.respond(label.respond(message))

@@ -35,7 +35,9 @@ def launch() -> Callable[..., "subprocess.Popen[Any]"]:
 
     def start(command: list[Any], **options: Any) -> "subprocess.Popen[Any]":
         # What has a handler here is at its default in the program; what is ignored here stays ignored there.
-        before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             return subprocess.Popen(command, **options)
         finally:
@@ -78,9 +80,13 @@ def toy_plan(toys: ModuleType) -> Callable[..., Any]:
     from leaktight.metrics import MSE, PSNR
     from leaktight.plans.plan import Grid, Plan
 
-    def make(scenario: dict[str, Any] | None = None, defences: tuple[Any, ...] = (), attacks: Any = None, **grid: Any) -> Plan:
+    def make(
+        scenario: dict[str, Any] | None = None, defences: tuple[Any, ...] = (), attacks: Any = None, **grid: Any
+    ) -> Plan:
         attacks = attacks or {"toy": {}}
-        probes = {n: Attempt(attack=toys.ToyAttack(**settings), metrics=(PSNR(), MSE())) for n, settings in attacks.items()}
+        probes = {
+            n: Attempt(attack=toys.ToyAttack(**settings), metrics=(PSNR(), MSE())) for n, settings in attacks.items()
+        }
         return Plan(
             scenarios={"1": toys.ToyScenario(**(scenario or {}))},
             defences=defences,

@@ -169,14 +169,23 @@ def members(by: dict[str, float], **more: Any) -> tuple[Reading, ...]:
     )
 
 
-def characteristic(ratio: float | None, error: float, untraced: float | None = None, holds: float = 0.0) -> tuple[Reading, ...]:
+def characteristic(
+    ratio: float | None, error: float, untraced: float | None = None, holds: float = 0.0
+) -> tuple[Reading, ...]:
     """What a characteristic is made of: the ratio, the relative error, the share of examples not traced, the theorem's condition."""
     found = []
     spread = tuple(error * (1 + step / 10) for step in SPREAD)
     common: dict[str, Any] = {"n": 8, "against": "raw"}
     found.append(
         Reading(
-            name="rmse_relative", value=error, low=0.9 * error, high=1.1 * error, leaks="low", chance=1.0, each=spread, **common
+            name="rmse_relative",
+            value=error,
+            low=0.9 * error,
+            high=1.1 * error,
+            leaks="low",
+            chance=1.0,
+            each=spread,
+            **common,
         )
     )
     if untraced is not None:
@@ -188,7 +197,9 @@ def characteristic(ratio: float | None, error: float, untraced: float | None = N
         found.append(share("theorem_condition", 8 * holds, **common))
         if holds:
             found.append(
-                Reading(name="theorem_bound", value=2.5, each=(2.5,) * round(8 * holds), **{**common, "n": round(8 * holds)})
+                Reading(
+                    name="theorem_bound", value=2.5, each=(2.5,) * round(8 * holds), **{**common, "n": round(8 * holds)}
+                )
             )
     return tuple(found)
 
@@ -235,7 +246,9 @@ def audit(seeds: tuple[int, ...] = (0,)) -> list[Record]:
         made.append(null(seed=seed))
     batch = {"batch_size": 8, "label": "dlg2019"}
     made.append(record(TopK(share=0.3), status=Status.REFUSED, reason="dlg2019 needs one label per image.", **batch))
-    made.append(record(TopK(share=0.05), status=Status.FAILED, reason="RuntimeError: image [0.1, 0.7] is odd.", **batch))
+    made.append(
+        record(TopK(share=0.05), status=Status.FAILED, reason="RuntimeError: image [0.1, 0.7] is odd.", **batch)
+    )
     return made
 
 

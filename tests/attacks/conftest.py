@@ -22,7 +22,9 @@ from leaktight.models import MLP
 def network(shape=(1, 6, 6), classes=4, bias=True, normalise=None) -> Model:
     generator = torch.Generator().manual_seed(5)
     width = math.prod(shape)
-    model = Model(nn.Sequential(nn.Flatten(), nn.Linear(width, 24), nn.Sigmoid()), nn.Linear(24, classes, bias=bias), normalise)
+    model = Model(
+        nn.Sequential(nn.Flatten(), nn.Linear(width, 24), nn.Sigmoid()), nn.Linear(24, classes, bias=bias), normalise
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.rand(parameter.shape, generator=generator) - 0.5)
@@ -57,7 +59,9 @@ def observe():
         for number in range(victims):
             count = batch * steps
             chosen = torch.randint(classes, (count,), generator=generator) if labels is None else torch.tensor(labels)
-            drawn = torch.rand(count, *shape, generator=generator) if images is None else images[number * count :][:count]
+            drawn = (
+                torch.rand(count, *shape, generator=generator) if images is None else images[number * count :][:count]
+            )
             data = Batch(drawn, chosen)
             client = Client(
                 f"client-{number}",
@@ -107,7 +111,11 @@ def rectified():
         linear = body[1]
         gradient = augment(*torch.autograd.grad(loss, (linear.weight, linear.bias)))
         ends = [model.normalise(torch.full((1, *shape), end)).flatten() for end in (0.0, 1.0)]
-        return LinearLayer.of(task, task.public_parameters(), "body.1", (ends[0], ends[1])), Batch(images, labels), gradient
+        return (
+            LinearLayer.of(task, task.public_parameters(), "body.1", (ends[0], ends[1])),
+            Batch(images, labels),
+            gradient,
+        )
 
     return build
 
@@ -122,7 +130,9 @@ def relu_run():
         generator = torch.Generator().manual_seed(seed)
         transcript, truths = [], {}
         for number in range(victims):
-            data = Batch(torch.rand(batch, *shape, generator=generator), torch.randint(classes, (batch,), generator=generator))
+            data = Batch(
+                torch.rand(batch, *shape, generator=generator), torch.randint(classes, (batch,), generator=generator)
+            )
             local = Local(f"client-{number}", seed=0)
             client = Client(local.party, task, data, defence, local, batch_size=batch, shares=shares)
             ask = Server(task.public_parameters()).ask(client.name, 0)

@@ -112,7 +112,9 @@ def test_columns_of_tables_are_kept_in_no_box(observe):
     assert errors(found, run).max() < 0.01
 
 
-@pytest.mark.parametrize("settings", [{"steps": 2}, {"defence": DPSGD(clip=1.0, multiplier=0.1)}], ids=["steps", "examples"])
+@pytest.mark.parametrize(
+    "settings", [{"steps": 2}, {"defence": DPSGD(clip=1.0, multiplier=0.1)}], ids=["steps", "examples"]
+)
 def test_a_free_loss_is_for_one_gradient_of_a_whole_batch(observe, settings):
     view = EVERYTHING.view(observe(**settings))
     with pytest.raises(Refusal, match='Set `loss` to "known"'):

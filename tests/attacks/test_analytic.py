@@ -32,7 +32,9 @@ KNOWS = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS}))
 def errors(guess, run):
     """Return the largest error of each message's answers, each against its nearest example."""
     pairs = zip(guess.inputs, (run.truths[key].raw.inputs for key in guess.keys), strict=True)
-    return torch.stack([torch.cdist(one.flatten(1), truth.flatten(1), p=torch.inf).amin(1).max() for one, truth in pairs])
+    return torch.stack(
+        [torch.cdist(one.flatten(1), truth.flatten(1), p=torch.inf).amin(1).max() for one, truth in pairs]
+    )
 
 
 def psnr(run, threat=KNOWS):
@@ -66,7 +68,9 @@ def test_what_was_tampered_with_is_not_certified(observe, change):
     transcript = []
     for message in run.transcript:
         if message.kind is Kind.GRADIENT:
-            weight, bias = (next(name for name in message.tensors if name.endswith(part)) for part in ("weight", "bias"))
+            weight, bias = (
+                next(name for name in message.tensors if name.endswith(part)) for part in ("weight", "bias")
+            )
             changed = dict(zip((weight, bias), change(message.tensors[weight], message.tensors[bias]), strict=True))
             message = dataclasses.replace(message, tensors={**message.tensors, **changed})
         transcript.append(message)
@@ -156,7 +160,9 @@ def test_without_a_bias_the_range_of_pixels_gives_the_scale(observe):
 def test_what_is_certified_is_right(relu_run, std, batch):
     run = relu_run(batch=batch, victims=4, defence=GaussianNoise(std=std))
     for threat in (PLAIN, KNOWS):
-        found = Attempt(attack=Analytic(draws=512), threat=threat, metrics=(FalseAnswers(),)).read(run, stream(0)).readings
+        found = (
+            Attempt(attack=Analytic(draws=512), threat=threat, metrics=(FalseAnswers(),)).read(run, stream(0)).readings
+        )
         assert found[0].value == 0
 
 

@@ -284,5 +284,7 @@ def test_nothing_is_left_behind(body):
 def test_hooks_are_taken_off_when_the_network_fails():
     task = built(BODIES["linear"])
     with pytest.raises(RuntimeError, match="shapes"):
-        list(batch_gradients(task, task.model.tensors(), Batch(torch.rand(4, 2, 5, 5), torch.zeros(4).long()), drawn(4)))
+        list(
+            batch_gradients(task, task.model.tensors(), Batch(torch.rand(4, 2, 5, 5), torch.zeros(4).long()), drawn(4))
+        )
     assert all(not module._forward_hooks for module in task.model.modules())

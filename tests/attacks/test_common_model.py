@@ -86,11 +86,15 @@ def test_labels_that_nobody_guessed_are_read_off_the_message(judged):
 def test_who_does_not_know_the_defence_takes_it_for_none(judged):
     run, model = judged(GaussianNoise(std=0.1), ThreatModel())
     inputs, labels, _ = truth_of(run, model)
-    assert (model.score(inputs, labels) > CommonModel(KNOWS.view(run), Generic(), stream(0)).score(inputs, labels)).all()
+    assert (
+        model.score(inputs, labels) > CommonModel(KNOWS.view(run), Generic(), stream(0)).score(inputs, labels)
+    ).all()
 
 
 def test_there_is_none_where_a_message_cannot_be_replayed(judged):
     run, _ = judged(steps=2, shares=Kind.UPDATE)
     view = KNOWS.view(run)
-    hidden = tuple(dataclasses.replace(m, facts={"examples": m.facts["examples"]}) if m.facts else m for m in view.messages)
+    hidden = tuple(
+        dataclasses.replace(m, facts={"examples": m.facts["examples"]}) if m.facts else m for m in view.messages
+    )
     assert model_of(dataclasses.replace(view, messages=hidden), Generic(), stream(0)) is None

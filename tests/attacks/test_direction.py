@@ -125,7 +125,8 @@ def test_it_is_the_projection_on_the_difference_of_mean_directions(hints, negati
 
 
 @pytest.mark.parametrize(
-    ("hints", "negatives", "used"), [(1, 0, [4]), (2, 1, [1, 4, 9]), (5, 0, [0, 1, 2, 4]), (5, 5, [0, 1, 2, 3, 4, 6, 9])]
+    ("hints", "negatives", "used"),
+    [(1, 0, [4]), (2, 1, [1, 4, 9]), (5, 0, [0, 1, 2, 4]), (5, 5, [0, 1, 2, 3, 4, 6, 9])],
 )
 def test_what_is_used_is_not_more_than_is_known(hints, negatives, used):
     assert sorted(FewHints(hints=hints, negatives=negatives).used_positions(HINTS).tolist()) == used

@@ -124,7 +124,9 @@ def test_only_the_feature_party_has_a_bottom(attack, run, view):
 
 
 def test_hints_of_one_class_are_not_enough(view):
-    blank = {key: dataclasses.replace(hints, labels=torch.zeros_like(hints.labels)) for key, hints in view.hints.items()}
+    blank = {
+        key: dataclasses.replace(hints, labels=torch.zeros_like(hints.labels)) for key, hints in view.hints.items()
+    }
     with pytest.raises(Refusal, match="completion needs known examples of both classes"):
         Completion()(dataclasses.replace(view, hints=blank), stream(0))
     assert issubclass(Completion, EmbeddingAttack)

@@ -59,7 +59,9 @@ def ask(seat, number=0):
 
 def same(one, other):
     one, other = flatten(one), flatten(other)
-    return one.keys() == other.keys() and all(torch.equal(torch.as_tensor(one[n]), torch.as_tensor(other[n])) for n in one)
+    return one.keys() == other.keys() and all(
+        torch.equal(torch.as_tensor(one[n]), torch.as_tensor(other[n])) for n in one
+    )
 
 
 def test_it_answers_as_the_owner_of_the_seat_who_also_owned_the_fakes():
@@ -81,7 +83,10 @@ def test_its_update_teaches_the_model_that_fakes_are_of_the_fake_class():
     fakes = seat.local.memory[SCOPE]["fakes"]
     before, after = (
         seat.task.forward(seat.task.model_parameters(parameters), fakes).softmax(1)[:, 3].mean()
-        for parameters in (message.tensors, {name: message.tensors[name] + sent.tensors[name] for name in message.tensors})
+        for parameters in (
+            message.tensors,
+            {name: message.tensors[name] + sent.tensors[name] for name in message.tensors},
+        )
     )
     assert after > before + 0.1
 
@@ -90,7 +95,9 @@ def test_its_generator_learns_to_be_taken_for_the_victims_class():
     seat = client_seat()
     one = party(seat, generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01}, victim_class=1)
     one.respond(ask(seat))
-    new, old = (restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
+    new, old = (
+        restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {})
+    )
     parameters = seat.task.model_parameters(seat.task.public_parameters())
     judged = [
         seat.task.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))).softmax(1)[:, 1].mean()
@@ -240,7 +247,9 @@ def test_with_keys_a_random_one_is_its_own_and_nobody_elses():
     target = one._aim(parameters, seat.local)
     assert target.key.norm().item() == pytest.approx(1, abs=1e-5)
     assert torch.equal(target.key, one._aim(parameters, seat.local).key)
-    assert not torch.equal(target.key, party(client_seat(KEYS, seed=1), class_key="random")._aim(parameters, seat.local).key)
+    assert not torch.equal(
+        target.key, party(client_seat(KEYS, seed=1), class_key="random")._aim(parameters, seat.local).key
+    )
     one.respond(ask(seat))
     own = seat.local.memory["defence"]["keys"]
     assert set(one.close().tensors) == {"2"}
@@ -274,6 +283,10 @@ def test_the_generator_learns_an_exact_key():
     seat = client_seat(KEYS, known={"keys/client-0/0": exact})
     one = party(seat, class_key="exact", generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01})
     one.respond(ask(seat))
-    new, old = (restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
-    fits = [(public.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))) @ exact).mean() for g in (new, old)]
+    new, old = (
+        restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {})
+    )
+    fits = [
+        (public.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))) @ exact).mean() for g in (new, old)
+    ]
     assert fits[0] > fits[1] + 0.1

@@ -62,7 +62,9 @@ IMAGES = torch.rand(20, *SQUARES, generator=stream(0, "images"))
 
 
 def participant(name, classes, seed=0):
-    return Client(name, PUBLIC, squares(40, classes), KEYS, Local(name, seed), 10, 4, Sgd(learning_rate=0.02), Kind.UPDATE)
+    return Client(
+        name, PUBLIC, squares(40, classes), KEYS, Local(name, seed), 10, 4, Sgd(learning_rate=0.02), Kind.UPDATE
+    )
 
 
 def ask(name, tensors, number=0, **facts):
@@ -85,7 +87,9 @@ def test_it_points_to_the_keys_that_others_train_for():
         victim, before, earlier = participant("client-0", (0, 1), seed), PUBLIC.public_parameters(), None
         for number in range(3):
             after = answered(victim, before, number)
-            earlier = estimate_key(PUBLIC, PUBLIC.model_parameters(before), PUBLIC.model_parameters(after), IMAGES, earlier)
+            earlier = estimate_key(
+                PUBLIC, PUBLIC.model_parameters(before), PUBLIC.model_parameters(after), IMAGES, earlier
+            )
             before = after
         overlaps.append((F.normalize(earlier, dim=0) @ keys_of(victim)).item())
         absent.append((F.normalize(earlier, dim=0) @ keys_of(participant("client-2", (0, 1), seed))).item())
@@ -160,7 +164,9 @@ def test_protocols_say_what_it_takes_to_tell(protocol, told):
 
         def respond(self, message):
             handed.append(message)
-            return Message(protocol.shares, self.name, "server", 0, {"weight": torch.ones(2)}, {"examples": 3.0, "owned": 3.0})
+            return Message(
+                protocol.shares, self.name, "server", 0, {"weight": torch.ones(2)}, {"examples": 3.0, "owned": 3.0}
+            )
 
     server = Server({"weight": torch.zeros(2)}, protocol.optimiser)
     messages = protocol.round(server, [Listener()], 0)
@@ -170,7 +176,9 @@ def test_protocols_say_what_it_takes_to_tell(protocol, told):
 
 
 def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_be_told_nothing():
-    attack = GanAttack(generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated")
+    attack = GanAttack(
+        generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated"
+    )
     assert attack.needs == frozenset()
     honest, victim = participant("client-1", (2,)), participant("client-0", (0, 1))
     party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
@@ -192,7 +200,9 @@ def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_b
 
 
 def test_an_attacker_who_cannot_tell_refuses_on_its_second_turn_unless_it_has_an_estimate():
-    attack = GanAttack(generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated")
+    attack = GanAttack(
+        generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated"
+    )
     honest, victim = participant("client-1", (2,)), participant("client-0", (0, 1))
     party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
     blind = Message(Kind.PARAMETERS, "server", "client-1", 0, PUBLIC.public_parameters())
@@ -209,7 +219,9 @@ def test_an_attacker_who_cannot_tell_refuses_on_its_second_turn_unless_it_has_an
 
 
 def test_an_attacker_alone_falls_back_on_a_random_key():
-    attack = GanAttack(generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated")
+    attack = GanAttack(
+        generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated"
+    )
     honest = participant("client-1", (2,))
     party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
     asked = ask("client-1", PUBLIC.public_parameters())

@@ -55,7 +55,9 @@ def test_the_sign_is_known_where_the_rare_class_is():
 
 
 def test_another_class_is_refused():
-    with pytest.raises(InvalidValue, match="The `rare` of gradient_norm must be one of 'positive', 'negative' or 'unknown'"):
+    with pytest.raises(
+        InvalidValue, match="The `rare` of gradient_norm must be one of 'positive', 'negative' or 'unknown'"
+    ):
         GradientNorm(rare="both")
 
 

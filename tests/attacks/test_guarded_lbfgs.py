@@ -62,7 +62,9 @@ def test_it_comes_back_from_where_there_is_no_value(nothing):
         value = 50 * (points - 1.9).square().sum(1)
         return torch.where((points > 2).any(1), torch.full_like(value, nothing), value)
 
-    lowest, points, _ = walk(edge, torch.full((2, 3), -40.0, dtype=torch.float64), 100, SearchGuardedLBFGS(learning_rate=9.0))
+    lowest, points, _ = walk(
+        edge, torch.full((2, 3), -40.0, dtype=torch.float64), 100, SearchGuardedLBFGS(learning_rate=9.0)
+    )
     assert lowest[-1].max() < 1e-6
     assert points.isfinite().all()
 
@@ -123,9 +125,13 @@ def stepped(point, shared, own, row, weight):
 def test_where_l_bfgs_stalls_adam_goes_on_and_never_ends_higher(height):
     rng = torch.Generator().manual_seed(0)
     goal, starts = 3 * torch.randn(12, generator=rng), torch.randn(20, 12, generator=rng)
-    problem = Problem(stepped, {"goal": goal, "curvature": torch.logspace(0, 1, 12), "height": torch.tensor(height)}, {})
+    problem = Problem(
+        stepped, {"goal": goal, "curvature": torch.logspace(0, 1, 12), "height": torch.tensor(height)}, {}
+    )
     rests, goes_on = (
-        SearchEngine(problem, Search(SearchGuardedLBFGS(adam=rate), (Phase(400),), settle=0.01)).run(starts, 20).objective
+        SearchEngine(problem, Search(SearchGuardedLBFGS(adam=rate), (Phase(400),), settle=0.01))
+        .run(starts, 20)
+        .objective
         for rate in (0.0, 0.03)
     )
     assert (goes_on <= rests).all()

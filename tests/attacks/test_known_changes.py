@@ -89,7 +89,10 @@ def test_the_plain_attack_finds_the_changed_image_and_the_knowing_one_the_origin
 
 def test_each_outcome_is_tried_and_the_draw_is_found(observe):
     run = observe(victims=6, defence=Shade())
-    drawn = {bool((ground_truth.used.inputs != ground_truth.raw.inputs)[..., 0].all()) for ground_truth in run.truths.values()}
+    drawn = {
+        bool((ground_truth.used.inputs != ground_truth.raw.inputs)[..., 0].all())
+        for ground_truth in run.truths.values()
+    }
     assert drawn == {True, False}
     # Without a box a candidate for the wrong half can be brighter than white, and fits as well.
     knowing, plain = (quality(changed(attack, box=True, initial="uniform"), run)[0] for attack in (KNOWING, PLAIN))

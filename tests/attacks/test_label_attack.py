@@ -32,7 +32,12 @@ THREAT = ThreatModel(seat=SEAT, knows=frozenset({Knows.HINTS}))
 
 
 def scenario(**settings):
-    chosen = {"model": {"kind": "wide_deep", "hidden": (16, 8)}, "label_party": ("r0*",), "rounds": 60, "batch_size": 256}
+    chosen = {
+        "model": {"kind": "wide_deep", "hidden": (16, 8)},
+        "label_party": ("r0*",),
+        "rounds": 60,
+        "batch_size": 256,
+    }
     return Split(data=RareDigit(), optimiser=Adam(learning_rate=0.002), **chosen | settings)
 
 
@@ -164,7 +169,9 @@ def test_the_wire_sees_the_cut_and_nothing_before_it(run):
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_a_view_without_cut_gradients_is_refused(attack):
     view = ThreatModel(knows=frozenset({Knows.HINTS})).view(toy_run())
-    with pytest.raises(Refusal, match=f"{attack.kind} needs cut gradients of somebody else. The view from `server` holds none"):
+    with pytest.raises(
+        Refusal, match=f"{attack.kind} needs cut gradients of somebody else. The view from `server` holds none"
+    ):
         attack(view, stream(0))
 
 
@@ -184,7 +191,11 @@ def test_examples_whose_label_is_used_are_not_scored_and_all_others_are(attack, 
     for key, scores in zip(view.hints, attack(view, stream(0)).values, strict=True):
         unscored = torch.isnan(scores[0]).nonzero().flatten()
         assert sorted(unscored.tolist()) == sorted(attack.used_positions(view.hints[key]).tolist())
-    wanted = {"direction": 1, "inner_product": 1, "few_hints": getattr(attack, "hints", 0) + getattr(attack, "negatives", 0)}
+    wanted = {
+        "direction": 1,
+        "inner_product": 1,
+        "few_hints": getattr(attack, "hints", 0) + getattr(attack, "negatives", 0),
+    }
     assert len(unscored) == wanted.get(attack.kind, 0)
 
 
@@ -196,7 +207,9 @@ def test_what_needs_hints_is_refused_without(attack, run):
 
 @pytest.mark.parametrize("attack", [Direction(), InnerProduct(), FewHints(negatives=2)], ids=str)
 def test_a_step_without_a_known_positive_is_not_scored(attack, view):
-    blank = {key: dataclasses.replace(hints, labels=torch.zeros_like(hints.labels)) for key, hints in view.hints.items()}
+    blank = {
+        key: dataclasses.replace(hints, labels=torch.zeros_like(hints.labels)) for key, hints in view.hints.items()
+    }
     last = list(view.hints)[-1]
     guess = attack(dataclasses.replace(view, hints={**blank, last: view.hints[last]}), stream(0))
     assert all(torch.isnan(scores).all() for scores in guess.values[:-1])
@@ -206,7 +219,9 @@ def test_a_step_without_a_known_positive_is_not_scored(attack, view):
 def test_before_the_cut_the_inputs_have_a_part_and_the_chance_level_says_so():
     # A deep top trained to the end: the slopes of the ReLUs alone tell a rare digit from the others.
     run = played(stage="end", rounds=150, model={"kind": "wide_deep", "hidden": (32, 16, 16, 16)}, cut="relu2")
-    null = [reading for attack in ATTACKS for reading in readings(attack.model_copy(update={"layer": "all"}), null_run(run))]
+    null = [
+        reading for attack in ATTACKS for reading in readings(attack.model_copy(update={"layer": "all"}), null_run(run))
+    ]
     # Of 48, each lower end of a 95 % interval lies above in one of forty.
     assert sum(reading.beats_chance() for reading in null) <= 3
     own = {reading.layer: reading for reading in readings(GradientNorm(layer="all"), null_run(run))[::2]}
@@ -305,7 +320,9 @@ def test_an_example_without_a_score_is_not_dropped_unseen(spoilt, made, view, mo
     if spoilt == "used":
         assert torch.equal(made(view, stream(0)).values[0].nan_to_num(9.0), honest.nan_to_num(9.0))
     else:
-        with pytest.raises(Refusal, match=r"made must score every example but those it was told. 2 of 256 scores are NaN"):
+        with pytest.raises(
+            Refusal, match=r"made must score every example but those it was told. 2 of 256 scores are NaN"
+        ):
             made(view, stream(0))
 
 

@@ -25,7 +25,12 @@ from leaktight.testing import check_attack
 SEAT = "feature-party"
 THREAT = ThreatModel(seat=SEAT, knows=frozenset({Knows.DEFENCE}))
 SPLIT = Split(
-    data=RareDigit(), model=MLP(hidden=(16, 8, 8), activation="relu"), cut="relu2", passes=8, batch_size=128, optimiser=Adam()
+    data=RareDigit(),
+    model=MLP(hidden=(16, 8, 8), activation="relu"),
+    cut="relu2",
+    passes=8,
+    batch_size=128,
+    optimiser=Adam(),
 )
 
 
@@ -41,7 +46,12 @@ def readings(attack, run):
 
 @pytest.fixture(scope="module")
 def runs():
-    defences = {"none": Undefended(), "isotropic": IsotropicNoise(ratio=2.0), "sumkl": SumKL(bound=0.4), "max": MaxNorm()}
+    defences = {
+        "none": Undefended(),
+        "isotropic": IsotropicNoise(ratio=2.0),
+        "sumkl": SumKL(bound=0.4),
+        "max": MaxNorm(),
+    }
     return {name: played(defence) for name, defence in defences.items()}
 
 
@@ -59,7 +69,9 @@ def test_log_ratios_add_up_over_passes_and_rows_dealt_out_by_chance_do_not(runs,
 
 
 def test_who_knows_the_law_does_better_than_who_takes_the_longest_direction(runs):
-    plain, knowing = (readings(attack, runs["isotropic"])["leak_auc_passes"] for attack in (Clustering(), LabelPosterior()))
+    plain, knowing = (
+        readings(attack, runs["isotropic"])["leak_auc_passes"] for attack in (Clustering(), LabelPosterior())
+    )
     assert knowing.low > plain.value
 
 
@@ -74,7 +86,9 @@ def test_it_models_what_states_its_noise_on_cut_gradients():
 def test_a_defence_that_states_nothing_of_cut_gradients_is_refused(runs):
     view = THREAT.view(runs["none"])
     for defence in (GaussianNoise(), Chain(links=(SumKL(), MaxNorm()))):
-        with pytest.raises(Refusal, match=r"label_posterior needs a defence that states what it does to cut gradients. Got"):
+        with pytest.raises(
+            Refusal, match=r"label_posterior needs a defence that states what it does to cut gradients. Got"
+        ):
             LabelPosterior()(dataclasses.replace(view, defence=defence), stream(0))
 
 

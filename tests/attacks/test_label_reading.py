@@ -62,7 +62,9 @@ def test_labels_behind_steps_come_in_the_order_of_the_steps(observe, optimiser):
         run = observe(victims=3, steps=3, labels=labels, optimiser=optimiser)
         view = ThreatModel().view(run)
         for exchange in view.exchanges():
-            found = read_labels(Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, stream(0))
+            found = read_labels(
+                Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, stream(0)
+            )
             right.append((found == run.truths[exchange.sent.key].used.labels).float().mean().item())
     assert sum(right) / len(right) > 0.8
 
@@ -170,7 +172,9 @@ def test_each_example_gets_its_own_label(rectified, factor):
     layer, batch, _ = rectified(6)
     head = layer.task.model.head
     loss = layer.task.loss(layer.task.model(batch.inputs), batch.labels).mean()
-    sent = dict(zip(("head.weight", "head.bias"), torch.autograd.grad(factor * loss, tuple(head.parameters())), strict=True))
+    sent = dict(
+        zip(("head.weight", "head.bias"), torch.autograd.grad(factor * loss, tuple(head.parameters())), strict=True)
+    )
     seen = augment(layer.task.model.normalise(batch.inputs).flatten(1), torch.ones(6))
     order = torch.randperm(6, generator=torch.Generator().manual_seed(0))
     assert torch.equal(labels_by_head(layer, seen[order], sent), batch.labels[order])
@@ -183,7 +187,9 @@ def test_each_example_gets_its_own_label(rectified, factor):
 def test_a_private_loss_does_not_hide_which_label_is_whose(relu_run, shares):
     run = relu_run(batch=4, defence=Polarization(alpha2=100.0), shares=shares)
     guess = Analytic()(ThreatModel().view(run), stream(0))
-    for inputs, labels, certified, inside in zip(guess.inputs, guess.labels, guess.certified, run.truths.values(), strict=True):
+    for inputs, labels, certified, inside in zip(
+        guess.inputs, guess.labels, guess.certified, run.truths.values(), strict=True
+    ):
         assert certified.all()
         nearest = torch.cdist(inputs.flatten(1), inside.raw.inputs.flatten(1)).argmin(1)
         assert torch.equal(labels, inside.raw.labels[nearest])

@@ -32,7 +32,9 @@ def scenario(name: str) -> Split:
     if not file.is_file():
         pytest.skip(f"there is no `{file.name}` in `shared/data` beside the repository")
     if name == "credit":
-        data = Csv(path=str(file), label="default.payment.next.month", ignore=("ID",), train_limit=4000, test_limit=1000)
+        data = Csv(
+            path=str(file), label="default.payment.next.month", ignore=("ID",), train_limit=4000, test_limit=1000
+        )
         return Split(data=data, model={"kind": "mlp", "hidden": (64, 16, 16), "activation": "relu"}, **SHARED)
     clicks = Criteo(path=str(file), train_limit=4000, test_limit=1000)
     return Split(data=clicks, model={"kind": "wide_deep", "hidden": (64, 16, 16)}, **SHARED)

@@ -28,7 +28,9 @@ def errors(guess, run) -> torch.Tensor:
 @pytest.mark.parametrize("defence", [TopK(share=0.5), Pruning(rate=0.5)], ids=str)
 def test_who_bounds_what_was_left_out_sees_through_a_mask(observe, defence):
     run = observe(victims=4, defence=defence)
-    plain, knowing = (errors(attack(VIEW.view(run), stream(0)), run) for attack in (GradientMatching(**ATTACK), KNOWING))
+    plain, knowing = (
+        errors(attack(VIEW.view(run), stream(0)), run) for attack in (GradientMatching(**ATTACK), KNOWING)
+    )
     assert knowing.median() < 0.01 * plain.median()
 
 

@@ -24,7 +24,9 @@ def error(guess, run) -> float:
     worst = []
     for key, inputs in zip(guess.keys, guess.inputs, strict=True):
         truth = run.truths[key].raw.inputs
-        worst.append(torch.cdist(inputs.flatten(1), truth.flatten(1)).min(0).values.square().mean().item() / truth[0].numel())
+        worst.append(
+            torch.cdist(inputs.flatten(1), truth.flatten(1)).min(0).values.square().mean().item() / truth[0].numel()
+        )
     return max(worst)
 
 
@@ -167,10 +169,14 @@ def test_different_parameters_for_each_victim(observe):
     other = observe(victims=2, seed=3)
     shifted = tuple(m.map(lambda t: t * 1.0) for m in other.transcript[2:])
     run = dataclasses.replace(
-        run, transcript=(*run.transcript[:2], *shifted), truths={**run.truths, ("client-1", 0): other.truths["client-1", 0]}
+        run,
+        transcript=(*run.transcript[:2], *shifted),
+        truths={**run.truths, ("client-1", 0): other.truths["client-1", 0]},
     )
     moved = run.transcript[0].map(lambda t: t + 0)
-    moved.tensors["head.bias"].add_(0.3)  # this victim's gradient is then not of these parameters: only its objective suffers
+    moved.tensors["head.bias"].add_(
+        0.3
+    )  # this victim's gradient is then not of these parameters: only its objective suffers
     run = dataclasses.replace(run, transcript=(moved, *run.transcript[1:]))
     guess = DLG(EVERYTHING.view(run), stream(0))
     assert (guess.inputs[1] - run.truths["client-1", 0].raw.inputs).square().mean() < 1e-4

@@ -100,7 +100,9 @@ def test_knowing_the_channel_never_hurts(observe, images, name):
 
 
 @pytest.mark.parametrize("name", ["noise", "top-k", "transformation", "polarization"])
-@pytest.mark.parametrize("settings", [{"phases": 3, "widen": 100.0, "restarts": 4}, {"settle": 1.0}], ids=["raced", "settled"])
+@pytest.mark.parametrize(
+    "settings", [{"phases": 3, "widen": 100.0, "restarts": 4}, {"settle": 1.0}], ids=["raced", "settled"]
+)
 def test_other_ways_to_search_end_no_higher_than_they_start(observe, images, name, settings):
     view = EVERYTHING.view(observe(victims=VICTIMS, shape=SHAPE, images=images, defence=CHANNELS[name][0]))
     attack = preset("posterior", iterations=40, **{**ONCE, **settings})

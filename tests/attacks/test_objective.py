@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from leaktight.attacks.objective import Layout
 from leaktight.core.torch_private import make_fx
 
-shapes = st.dictionaries(st.text("abc", min_size=1), st.lists(st.integers(1, 3), max_size=3).map(tuple), min_size=1, max_size=5)
+shapes = st.dictionaries(
+    st.text("abc", min_size=1), st.lists(st.integers(1, 3), max_size=3).map(tuple), min_size=1, max_size=5
+)
 
 
 @settings(max_examples=50, deadline=None)
@@ -19,7 +21,8 @@ def test_unpacking_undoes_packing(named, rows):
     layout = Layout(named)
     generator = torch.Generator().manual_seed(0)
     unknowns = {
-        name: torch.randn(rows, math.prod(shape), generator=generator).view(rows, *shape) for name, shape in named.items()
+        name: torch.randn(rows, math.prod(shape), generator=generator).view(rows, *shape)
+        for name, shape in named.items()
     }
     points = layout.pack(unknowns)
     assert points.shape == (rows, layout.width)

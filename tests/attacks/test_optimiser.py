@@ -37,7 +37,10 @@ def alone(make, start: torch.Tensor, steps: int) -> torch.Tensor:
 
 REFERENCES = {
     "adam": (SearchAdam(learning_rate=0.05), lambda p: torch.optim.Adam(p, lr=0.05)),
-    "sgd": (SearchSGD(learning_rate=0.02, momentum=0.9), lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True)),
+    "sgd": (
+        SearchSGD(learning_rate=0.02, momentum=0.9),
+        lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True),
+    ),
     "lbfgs": (
         SearchLBFGS(learning_rate=0.3, history=6),
         lambda p: torch.optim.LBFGS(p, lr=0.3, max_iter=1, history_size=6, tolerance_change=0),

@@ -1,4 +1,7 @@
-"""Planted cases: defences that only look like protection. The strongest attacker reads through each of them, without knowing any by name."""
+"""Planted cases: defences that only look like protection.
+
+The strongest attacker reads through each of them, without knowing any by name.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,9 @@ class ConstantNoise(Defence):
     std: float = 1.0
 
     def on_message(self, message: Message, local: Local) -> Message:
-        return change(message, lambda name, tensor: tensor + self.std * torch.randn(tensor.shape, generator=stream(7, name)))
+        return change(
+            message, lambda name, tensor: tensor + self.std * torch.randn(tensor.shape, generator=stream(7, name))
+        )
 
 
 class NoiseOnOneTensor(Defence):
@@ -110,7 +115,9 @@ class FewSeeds(Defence):
 
     def on_message(self, message: Message, local: Local) -> Message:
         seed = int(local.draws.integers(self.seeds))
-        return change(message, lambda name, tensor: tensor + self.std * torch.randn(tensor.shape, generator=stream(seed, name)))
+        return change(
+            message, lambda name, tensor: tensor + self.std * torch.randn(tensor.shape, generator=stream(seed, name))
+        )
 
 
 class ClippingAlone(Defence):

@@ -33,7 +33,9 @@ class Unstated(Defence):
         fixed = torch.randn(tensor.shape, generator=stream(1, self.way))
         changed = {
             "constant": lambda: tensor + self.size * fixed,
-            "few": lambda: tensor + self.size * torch.randn(tensor.shape, generator=stream(int(local.draws.integers(16)))),
+            "few": lambda: (
+                tensor + self.size * torch.randn(tensor.shape, generator=stream(int(local.draws.integers(16))))
+            ),
             "noise": lambda: tensor + self.size * local.draws.normal_like(tensor),
             "shifted": lambda: tensor + 3 + self.size * local.draws.normal_like(tensor),
             "scale": lambda: tensor * (1 + local.draws.uniforms(())),

@@ -68,7 +68,13 @@ def test_the_adaptive_presets_are_the_posterior_attack_in_their_source_s_protoco
     assert {name for name in plain if plain[name] != head[name]} == {"loss", "layers", "preset"}
     assert {name for name in plain if plain[name] != fan[name]} == {"labels", "preset"}
     assert {name for name in plain if plain[name] != ats[name]} == {"initial", "preset"}
-    assert {name for name in plain if plain[name] != short[name]} == {"iterations", "restarts", "phases", "widen", "preset"}
+    assert {name for name in plain if plain[name] != short[name]} == {
+        "iterations",
+        "restarts",
+        "phases",
+        "widen",
+        "preset",
+    }
     assert (fan["labels"], plain["labels"]) == ("joint", "auto")
     assert PRESETS["posterior"].needs == {Knows.DEFENCE}
     assert PRESETS["ats2021-adaptive"].needs == {Knows.DEFENCE, Knows.AUXILIARY}

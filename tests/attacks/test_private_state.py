@@ -27,7 +27,9 @@ class Remembering(Defence):
         weight = local.draws.uniforms(())
         local.memory.update({"count": torch.tensor(3), "number": 0.5, "inner": {"weight": weight}})
         memory = local.memory
-        return dataclasses.replace(task, loss=lambda outputs, labels: memory["inner"]["weight"] * task.loss(outputs, labels))
+        return dataclasses.replace(
+            task, loss=lambda outputs, labels: memory["inner"]["weight"] * task.loss(outputs, labels)
+        )
 
 
 @pytest.fixture
@@ -41,7 +43,9 @@ def test_secrets_are_the_parameters_that_stay_home_and_the_floating_tensors_in_m
     assert set(PlayedParty.of(Remembering(), public, 5, stream(0)).secrets()) == {"defence/inner/weight"}
 
 
-@pytest.mark.parametrize("defence", [Undefended(), GaussianNoise(std=1.0), Chain(links=(GaussianNoise(std=1.0),))], ids=str)
+@pytest.mark.parametrize(
+    "defence", [Undefended(), GaussianNoise(std=1.0), Chain(links=(GaussianNoise(std=1.0),))], ids=str
+)
 def test_a_defence_that_keeps_nothing_has_no_secret(public, defence):
     assert draw_secrets(defence, public, 5, 4, stream(0))[1] == {}
 

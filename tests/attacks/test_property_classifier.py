@@ -204,7 +204,11 @@ def test_log_loss_is_scikit_learn_s():
 @pytest.mark.parametrize(
     ("rows", "positive", "sentence"),
     [
-        (torch.rand(10, 3), torch.arange(11) % 2, r"a row of features for each of 11 gradients. Got shape \(10, 3\) instead"),
+        (
+            torch.rand(10, 3),
+            torch.arange(11) % 2,
+            r"a row of features for each of 11 gradients. Got shape \(10, 3\) instead",
+        ),
         (torch.rand(10), torch.arange(10) % 2, r"Got shape \(10,\) instead"),
         (torch.rand(10, 0), torch.arange(10) % 2, r"Got shape \(10, 0\) instead"),
         (torch.rand(20, 3), torch.arange(20) < 4, "at least 5 gradients with the property and as many without. Got 4"),

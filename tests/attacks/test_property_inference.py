@@ -102,7 +102,14 @@ def test_noise_is_seldom_taken_for_a_leak(run):
 
 def test_convolutions_are_attacked_layer_by_layer():
     found = readings(changed(layers="each"), observed(model=FaceAlexNet(), victims=60))
-    assert [reading.layer for reading in found] == [None, "body.conv1", "body.conv2", "body.conv3", "body.linear1", "head"]
+    assert [reading.layer for reading in found] == [
+        None,
+        "body.conv1",
+        "body.conv2",
+        "body.conv3",
+        "body.linear1",
+        "head",
+    ]
     assert found[0].value > 0.8
     assert found[4].value > 0.8
 
@@ -133,7 +140,9 @@ def test_chosen_layers_are_taken_together(view):
 
 
 def test_a_layer_that_was_not_sent_is_refused(view):
-    with pytest.raises(Refusal, match=r"Layer `body.linear3` cannot be attacked: messages hold no tensor of it. Did you mean"):
+    with pytest.raises(
+        Refusal, match=r"Layer `body.linear3` cannot be attacked: messages hold no tensor of it. Did you mean"
+    ):
         changed(layers=("head", "body.linear3"))(view, stream(0))
 
 
@@ -242,7 +251,9 @@ def test_who_knows_the_defence_learns_from_what_it_makes():
     # One entry in a hundred is sent: features of whole gradients are hardly those of the messages.
     sparse = observed(TopK(share=0.01), victims=120)
     attack = changed(classifier="random_forest", gradients=200)
-    plain, adaptive = (readings(each, sparse)[0] for each in (attack, attack.model_copy(update={"models_defence": True})))
+    plain, adaptive = (
+        readings(each, sparse)[0] for each in (attack, attack.model_copy(update={"models_defence": True}))
+    )
     assert adaptive.value > plain.value
     assert adaptive.beats_chance()
 

@@ -78,7 +78,9 @@ def test_a_law_that_does_not_explain_what_is_left_makes_nobody_sure():
     generator = torch.Generator().manual_seed(0)
     seen, slopes = (torch.randn(count, generator=generator).double() for count in (9, 30))
     noise = 0.5 * torch.randn(30, 9, generator=generator).double()
-    told, lied = (fit_rank_one(slopes[:, None] * seen + noise, torch.full((30, 9), 1 / std**2).double()) for std in (0.5, 1e-6))
+    told, lied = (
+        fit_rank_one(slopes[:, None] * seen + noise, torch.full((30, 9), 1 / std**2).double()) for std in (0.5, 1e-6)
+    )
     assert torch.allclose(told.seen, lied.seen)
     assert torch.allclose(told.spread, lied.spread, rtol=0.2)
 

@@ -27,7 +27,9 @@ def known(run, number=0, **changes):
     view = VIEW.view(run)
     exchange = view.exchanges()[number]
     ground_truth = run.truths[exchange.sent.key]
-    replay = dataclasses.replace(Replay.of(view.task, exchange.sent), channel=view.defence.channel(view.task), **changes)
+    replay = dataclasses.replace(
+        Replay.of(view.task, exchange.sent), channel=view.defence.channel(view.task), **changes
+    )
     return (
         replay,
         (exchange.parameters, ground_truth.used.inputs, F.one_hot(ground_truth.used.labels, 4).float()),

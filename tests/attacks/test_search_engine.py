@@ -32,7 +32,9 @@ def search(*phases, descent=None, **settings):
 
 
 @pytest.mark.parametrize(
-    "descent", [SearchAdam(), SearchSGD(learning_rate=0.1), SearchLBFGS(), SearchGuardedLBFGS()], ids=lambda one: one.kind
+    "descent",
+    [SearchAdam(), SearchSGD(learning_rate=0.1), SearchLBFGS(), SearchGuardedLBFGS()],
+    ids=lambda one: one.kind,
 )
 def test_each_victim_ends_at_its_own_minimum(descent):
     found = SearchEngine(problem(), search(Phase(300), descent=descent)).run(starts(), 2)
@@ -67,13 +69,17 @@ def test_a_phase_weighs_what_the_messages_say():
         return weight * (point - 1).square().sum() + (point + 1).square().sum()
 
     for weight in (1.0, 0.25):
-        found = SearchEngine(problem(1, 1, objective=told), search(Phase(200, weight=weight))).run(torch.zeros(1, WIDTH), 1)
+        found = SearchEngine(problem(1, 1, objective=told), search(Phase(200, weight=weight))).run(
+            torch.zeros(1, WIDTH), 1
+        )
         weights.append(found.points.mean().item())
     assert weights == pytest.approx([0.0, -0.6], abs=1e-3)
 
 
 def test_the_best_point_is_kept_though_the_search_leaves_it():
-    found = SearchEngine(problem(), search(Phase(30), descent=SearchSGD(learning_rate=2.5, momentum=0.0))).run(starts(), 2)
+    found = SearchEngine(problem(), search(Phase(30), descent=SearchSGD(learning_rate=2.5, momentum=0.0))).run(
+        starts(), 2
+    )
     begin = SearchEngine(problem(), search()).values(starts(), torch.tensor([0, 0, 0, 1, 1, 1]), torch.arange(6))
     assert found.objective.tolist() == pytest.approx(begin.view(2, 3).amin(1).tolist(), rel=1e-5)
     assert any(torch.equal(found.points[0], start) for start in starts())
@@ -83,9 +89,9 @@ def test_a_row_rests_at_its_target_and_where_nothing_falls_any_more():
     seen: list[int] = []
     for settings in ({"stop": 1e-3}, {"settle": 1e-3}):
         seen.clear()
-        found = SearchEngine(problem(), search(Phase(5000), **settings), lambda now, owners, points: seen.append(now)).run(
-            starts(), 2
-        )
+        found = SearchEngine(
+            problem(), search(Phase(5000), **settings), lambda now, owners, points: seen.append(now)
+        ).run(starts(), 2)
         assert seen[-1] < 100
         assert found.objective.max() < 0.02
 
@@ -142,7 +148,9 @@ def test_rows_of_a_victim_can_see_each_other():
     begin = starts()
     seen: list[torch.Tensor] = []
     plan = search(Phase(100), descent=SearchSGD(learning_rate=0.1, momentum=0.0))
-    SearchEngine(problem(objective=flat, group=spread), plan, lambda now, owners, points: seen.append(points)).run(begin, 2)
+    SearchEngine(problem(objective=flat, group=spread), plan, lambda now, owners, points: seen.append(points)).run(
+        begin, 2
+    )
     assert torch.allclose(seen[-1], begin.view(2, 3, WIDTH).mean(1).repeat_interleave(3, 0), atol=1e-4)
 
 
@@ -152,7 +160,9 @@ def test_chunks_follow_from_memory_and_change_nothing(monkeypatch, group):
     plan = search(descent=SearchGuardedLBFGS())
     together = SearchEngine(problem(group=group), plan).run(starts(), 2)
     monkeypatch.setattr(engine_module, "MEMORY", 1)
-    apart = SearchEngine(problem(group=group), plan, lambda now, owners, points: seen.append(len(points))).run(starts(), 2)
+    apart = SearchEngine(problem(group=group), plan, lambda now, owners, points: seen.append(len(points))).run(
+        starts(), 2
+    )
     assert set(seen) == {1 if group is None else 3}
     assert torch.allclose(together.points, apart.points, atol=1e-5)
 
@@ -163,14 +173,16 @@ def test_what_a_descent_remembers_counts_as_memory(monkeypatch):
     for descent, rows in ((SearchGuardedLBFGS(), 3), (SearchSGD(), 6)):
         seen: list[int] = []
         plan = search(Phase(1), descent=descent)
-        SearchEngine(problem(bytes_per_row=100), plan, lambda now, owners, points, seen=seen: seen.append(len(points))).run(
-            starts(), 2
-        )
+        SearchEngine(
+            problem(bytes_per_row=100), plan, lambda now, owners, points, seen=seen: seen.append(len(points))
+        ).run(starts(), 2)
         assert set(seen) == {rows}
 
 
 def test_points_are_brought_back_to_where_they_may_be():
-    found = SearchEngine(problem(project=lambda points: points.clamp(-0.5, 0.5)), search()).run(starts().clamp(-0.5, 0.5), 2)
+    found = SearchEngine(problem(project=lambda points: points.clamp(-0.5, 0.5)), search()).run(
+        starts().clamp(-0.5, 0.5), 2
+    )
     assert torch.allclose(found.points[1], torch.full((WIDTH,), 0.5))
 
 

@@ -25,7 +25,14 @@ THREAT = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS}))
 
 
 def observed(protocol, participants=2, defence=None, victims=8, **changes):
-    settings = {"data": Parity(), "model": MLP(hidden=(8,)), "rounds": 6, "moments": 2, "schedule": ByProperty(), **changes}
+    settings = {
+        "data": Parity(),
+        "model": MLP(hidden=(8,)),
+        "rounds": 6,
+        "moments": 2,
+        "schedule": ByProperty(),
+        **changes,
+    }
     scenario = Federated(participants=participants, protocol=protocol, **settings)
     defence = defence or Undefended()
     return scenario.observe(scenario.train(defence, 0), defence, Observation("training", 4, victims, 0))
@@ -68,7 +75,9 @@ def test_so_it_is_for_the_mean_of_all_others(participants, protocol):
         assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in one)
 
 
-@pytest.mark.parametrize("protocol", [FedSGD(aggregation="secure"), FedAvg(local_steps=1, aggregation="secure")], ids=str)
+@pytest.mark.parametrize(
+    "protocol", [FedSGD(aggregation="secure"), FedAvg(local_steps=1, aggregation="secure")], ids=str
+)
 def test_and_for_a_secure_sum(protocol):
     run = observed(protocol, participants=3, victims=4)
     view = THREAT.view(run)
@@ -111,13 +120,15 @@ def test_noise_is_the_attacker_s_own_and_new_each_time():
     [moment] = moments(view, view.exchanges())
     members = torch.arange(4).expand(40, 4)
     found = [
-        sent["head.bias"] for sent in shadow_messages(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))
+        sent["head.bias"]
+        for sent in shadow_messages(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))
     ]
     drawn = torch.cat(found)
     assert drawn.shape == (40, 4)
     assert drawn.std(0).mean().item() == pytest.approx(0.1, rel=0.2)
     again = [
-        sent["head.bias"] for sent in shadow_messages(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))
+        sent["head.bias"]
+        for sent in shadow_messages(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))
     ]
     assert torch.equal(torch.cat(again), drawn)
 
@@ -126,7 +137,9 @@ def test_a_defence_remembers_nothing_of_the_message_before():
     # Top-k adds what it held back to the next message; two of the attacker's own are two participants.
     view = THREAT.view(toy_run(rounds=1, batch_size=4))
     [moment] = moments(view, view.exchanges())
-    one, other = shadow_messages(view.task, moment, toy_batch(4), torch.arange(4).expand(2, 4), stream(0), TopK(share=0.1))
+    one, other = shadow_messages(
+        view.task, moment, toy_batch(4), torch.arange(4).expand(2, 4), stream(0), TopK(share=0.1)
+    )
     require_close(one, other)
 
 
@@ -169,6 +182,7 @@ def test_an_undefended_participant_and_none_at_all_are_the_same():
     task, pool = toy_task(), toy_batch(6)
     moment = Moment(task.public_parameters(), Kind.GRADIENT, 1, 6)
     one, other = (
-        next(iter(shadow_messages(task, moment, pool, torch.arange(6)[None], stream(0), each))) for each in (None, Undefended())
+        next(iter(shadow_messages(task, moment, pool, torch.arange(6)[None], stream(0), each)))
+        for each in (None, Undefended())
     )
     assert all(torch.equal(one[name], other[name]) for name in one)

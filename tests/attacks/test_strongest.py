@@ -34,7 +34,12 @@ FEATURE_PARTY = ThreatModel(seat="feature-party", knows=frozenset({Knows.DEFENCE
 
 
 SPLIT = Split(
-    data=RareDigit(), model=MLP(hidden=(16, 8, 8), activation="relu"), cut="relu2", passes=1, batch_size=128, optimiser=Adam()
+    data=RareDigit(),
+    model=MLP(hidden=(16, 8, 8), activation="relu"),
+    cut="relu2",
+    passes=1,
+    batch_size=128,
+    optimiser=Adam(),
 )
 
 
@@ -67,7 +72,9 @@ class Knower(Attack):
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
         keys = tuple(exchange.sent.key for exchange in view.exchanges())
-        return Reconstruction(keys, tuple(torch.tensor(one).view(self.examples, *view.task.shape) for one in self.known))
+        return Reconstruction(
+            keys, tuple(torch.tensor(one).view(self.examples, *view.task.shape) for one in self.known)
+        )
 
 
 def answer(attack: Strongest, defence: Defence | None = None, rounds: int = 3):
@@ -168,7 +175,10 @@ def test_a_defence_that_is_not_stated_in_full_is_attacked_all_the_same(defence):
 def test_what_turns_into_the_message_when_it_is_played_is_believed():
     run = toy_run(Unsaid(), batch_size=1)
     truth = [run.truth(key).raw for key in run.truths]
-    members = {"dreamer": Dreamer(), "knower": Knower(known=tuple(tuple(one.inputs.flatten().tolist()) for one in truth))}
+    members = {
+        "dreamer": Dreamer(),
+        "knower": Knower(known=tuple(tuple(one.inputs.flatten().tolist()) for one in truth)),
+    }
     guess = Strongest(members=members)(KNOWS.view(run), stream(0))
     assert all(torch.allclose(guessed, one.inputs) for guessed, one in zip(guess.answer.inputs, truth, strict=True))
 
@@ -182,7 +192,9 @@ def test_updates_of_several_steps_are_not_played():
 
 
 def test_it_says_what_was_not_tried_and_why():
-    attack = Strongest(members={"analytic": Analytic(), "learned_inverter": LearnedInverter()}, left_out={"dear": "no time"})
+    attack = Strongest(
+        members={"analytic": Analytic(), "learned_inverter": LearnedInverter()}, left_out={"dear": "no time"}
+    )
     view = ThreatModel(knows=frozenset({Knows.DEFENCE})).view(toy_run(batch_size=1))
     guess = attack(view, stream(0))
     assert guess.untried == {"learned_inverter": "the threat model does not grant auxiliary", "dear": "no time"}
@@ -196,7 +208,9 @@ def test_it_refuses_if_nothing_fits():
 
 
 def test_the_luckiest_guess_is_told_beside_the_answer():
-    attempt = Attempt(attack=Strongest(members={"analytic": Analytic(), "dreamer": Dreamer()}), threat=KNOWS, metrics=(PSNR(),))
+    attempt = Attempt(
+        attack=Strongest(members={"analytic": Analytic(), "dreamer": Dreamer()}), threat=KNOWS, metrics=(PSNR(),)
+    )
     found = attempt.read(toy_run(GaussianNoise(std=0.3), batch_size=1), stream(0)).readings
     values = {reading.by: reading.value for reading in found if reading.against == "raw"}
     assert set(values) == {"", "analytic", "dreamer", LUCKIEST}
@@ -219,7 +233,9 @@ def test_cut_gradients_are_answered_by_scores(split_run):
 
 
 def test_it_conforms():
-    check_attack(Strongest(members={"analytic": Analytic(), POSTERIOR: SHORT[POSTERIOR]}), metrics=(PSNR(), LabelDistance()))
+    check_attack(
+        Strongest(members={"analytic": Analytic(), POSTERIOR: SHORT[POSTERIOR]}), metrics=(PSNR(), LabelDistance())
+    )
 
 
 def test_it_conforms_on_cut_gradients(split_run):

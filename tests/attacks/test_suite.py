@@ -87,7 +87,10 @@ def test_public_examples_make_the_prior_where_there_are_enough(monkeypatch):
     run = toy_run(batch_size=1, auxiliary=toy_batch(32))
     few = dataclasses.replace(run, auxiliary=toy_batch(31))
     assert [prior_of(view_of(each)) for each in (run, few)] == [Public(), Generic()]
-    assert [fitting_attacks(whole_suite(), view_of(each))[0][POSTERIOR].prior for each in (run, few)] == [Public(), Generic()]
+    assert [fitting_attacks(whole_suite(), view_of(each))[0][POSTERIOR].prior for each in (run, few)] == [
+        Public(),
+        Generic(),
+    ]
 
 
 def test_labels_are_attacked_at_the_cut_by_who_does_not_have_the_model_before_it():

@@ -26,7 +26,12 @@ THREAT = ThreatModel(seat="feature-party", knows=frozenset())
 ATTACK = Surrogate(iterations=30, share=0.1)
 METRICS = (LeakAUC(), LeakAUCPasses())
 SPLIT = Split(
-    data=RareDigit(), model=MLP(hidden=(16, 8, 8), activation="relu"), cut="relu2", passes=4, batch_size=128, optimiser=Adam()
+    data=RareDigit(),
+    model=MLP(hidden=(16, 8, 8), activation="relu"),
+    cut="relu2",
+    passes=4,
+    batch_size=128,
+    optimiser=Adam(),
 )
 
 

@@ -42,7 +42,12 @@ class Counted(Term):
 
 def attack(*terms, iterations=60, **settings):
     return GradientMatching(
-        distance="likelihood", descent=SearchGuardedLBFGS(), iterations=iterations, labels="given", terms=terms, **settings
+        distance="likelihood",
+        descent=SearchGuardedLBFGS(),
+        iterations=iterations,
+        labels="given",
+        terms=terms,
+        **settings,
     )
 
 

@@ -36,7 +36,9 @@ def test_matching_compares_with_what_was_sent_alone(observe):
     exchanges = view.exchanges()
     replay = Replay.of(view.task, exchanges[0].sent)
     assert replay.names == ("head.weight", "head.bias")
-    wanted = GradientMatching(labels="given", **ATTACK).victims([replay], [exchanges], view, stream(0)).sightings[0].wanted
+    wanted = (
+        GradientMatching(labels="given", **ATTACK).victims([replay], [exchanges], view, stream(0)).sightings[0].wanted
+    )
     assert set(wanted) == {"head.weight", "head.bias"}
 
 
@@ -101,7 +103,9 @@ def test_where_everything_is_withheld_every_attack_refuses(observe):
             attack(view, stream(0))
 
 
-@pytest.mark.parametrize("attack", [Analytic(), GradientMatching(labels="given", **ATTACK)], ids=["analytic", "matching"])
+@pytest.mark.parametrize(
+    "attack", [Analytic(), GradientMatching(labels="given", **ATTACK)], ids=["analytic", "matching"]
+)
 def test_every_metric_grades_an_attack_on_what_is_left(observe, attack):
     found = Attempt(attack=attack, threat=VIEW, metrics=standard()).read(observe(victims=3, defence=HEAD), stream(0))
     assert {"psnr", "mse"} <= {reading.name for reading in found.readings}

@@ -78,7 +78,9 @@ def test_entries_that_were_left_out_are_bounded_and_not_matched(recorded):
     plan = captured(folder, truth=folder.parent / "truth.safetensors")
     suite = plan.probes["strongest"]
     suite.attack.member("posterior").check(suite.threat.knows)
-    [cell] = [c for c in plan.cells() if c.purpose == "measure" and c.defence.kind == "as_captured" and c.label == "strongest"]
+    [cell] = [
+        c for c in plan.cells() if c.purpose == "measure" and c.defence.kind == "as_captured" and c.label == "strongest"
+    ]
     run = cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell))
     view = suite.threat.view(run)
     [exchange, *_] = view.exchanges()
@@ -157,7 +159,9 @@ def test_with_the_truth_a_leak_is_graded_and_nothing_is_diagnosed(recorded):
 
 
 def test_a_defence_that_works_is_named(recorded):
-    folder = recorded(change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)))
+    folder = recorded(
+        change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
+    )
     raised = flags(audited(folder, truth=True))
     assert raised["captured_defence_works"].startswith("What the senders did works against analytic")
 
@@ -176,7 +180,9 @@ def test_train_mode_batch_norm_and_dropout_are_named(recorded):
 
 def test_unknown_steps_are_named(recorded):
     raised = flags(noted(recorded(steps=2, batch_size=1)))
-    assert raised["local_steps_unknown"].startswith("How many local steps of what size made 2 of 2 captured updates is unknown")
+    assert raised["local_steps_unknown"].startswith(
+        "How many local steps of what size made 2 of 2 captured updates is unknown"
+    )
 
 
 def test_an_unknown_number_of_examples_is_named(recorded):

@@ -26,7 +26,11 @@ def write(folder, sender="client-0", round=0, sent=ONE, parameters=ONE, **known)
 def test_captures_come_back_in_the_order_of_rounds(tmp_path):
     for sender, number in (("b", 10), ("a", 10), ("a", 9)):
         write(tmp_path, sender, number)
-    assert [(one.manifest.sender, one.manifest.round) for one in read_captures(tmp_path)] == [("a", 9), ("a", 10), ("b", 10)]
+    assert [(one.manifest.sender, one.manifest.round) for one in read_captures(tmp_path)] == [
+        ("a", 9),
+        ("a", 10),
+        ("b", 10),
+    ]
 
 
 def test_parameters_that_several_answer_are_kept_once(tmp_path):
@@ -81,7 +85,9 @@ def test_a_folder_with_captures_takes_no_second_run(tmp_path):
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_numbers_that_are_not_finite_are_one_sentence(tmp_path, number):
     write(tmp_path, sent={"weight": torch.tensor([1.0, number])})
-    with pytest.raises(InvalidValue, match=r"`weight` in `message-client-0-0.safetensors` holds numbers that are not finite"):
+    with pytest.raises(
+        InvalidValue, match=r"`weight` in `message-client-0-0.safetensors` holds numbers that are not finite"
+    ):
         read_captures(tmp_path)[0].tensors()
 
 

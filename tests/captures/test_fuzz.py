@@ -76,7 +76,9 @@ def headers(draw):
             "data_offsets": st.lists(numbers, min_size=2, max_size=2) | anything,
         }
     )
-    header = draw(st.dictionaries(st.text(max_size=20) | st.just("__metadata__"), entry | anything, max_size=5) | anything)
+    header = draw(
+        st.dictionaries(st.text(max_size=20) | st.just("__metadata__"), entry | anything, max_size=5) | anything
+    )
     text = json.dumps(header, default=str).encode("utf-8", "surrogatepass")
     length = draw(st.sampled_from([len(text), 0, 2**64 - 1, 2**40, len(text) + 1, max(0, len(text) - 1)]))
     return length.to_bytes(8, "little") + text + draw(st.binary(max_size=64))
@@ -143,7 +145,11 @@ def test_damaged_truth(content):
 
 
 @fuzz
-@given(damaged(json.dumps(GOOD).encode()), damaged(FILE), st.sampled_from(["a.safetensors", "b.safetensors", "c.safetensors"]))
+@given(
+    damaged(json.dumps(GOOD).encode()),
+    damaged(FILE),
+    st.sampled_from(["a.safetensors", "b.safetensors", "c.safetensors"]),
+)
 def test_whole_folders(manifest, tensors, name):
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)

@@ -9,7 +9,9 @@ from leaktight.captures.task import task_of
 from leaktight.core.message import Kind, Message
 
 TASK = task_of(nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), (4,), 2)
-ASKED = Message(Kind.PARAMETERS, "server", "a", 0, {name: torch.ones_like(t) for name, t in TASK.public_parameters().items()})
+ASKED = Message(
+    Kind.PARAMETERS, "server", "a", 0, {name: torch.ones_like(t) for name, t in TASK.public_parameters().items()}
+)
 
 
 def sent(first, last):

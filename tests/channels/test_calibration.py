@@ -76,7 +76,12 @@ def test_what_is_sure() -> None:
     belief = KeepLargest(lambda entries: 2).push(Belief({"weight": torch.tensor([3.0, -1.0, 2.0, 0.5])}))
     sent = torch.tensor([3.0, 0.0, 2.0, 0.0])
     assert deviations(belief, {"weight": sent})["weight"].tolist() == [0.0] * 4
-    assert deviations(belief, {"weight": torch.tensor([3.5, 0.0, 0.75, 0.0])})["weight"].tolist() == [0.5, 0.25, 1.25, 0.0]
+    assert deviations(belief, {"weight": torch.tensor([3.5, 0.0, 0.75, 0.0])})["weight"].tolist() == [
+        0.5,
+        0.25,
+        1.25,
+        0.0,
+    ]
 
 
 def test_nothing_random_is_nothing_to_standardise() -> None:

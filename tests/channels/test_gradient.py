@@ -13,7 +13,10 @@ from leaktight.core.channel import Belief, Noise
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
 
-EACH = {"weight": torch.randn(5, 3, 2, generator=stream(0, "each")), "bias": torch.randn(5, 3, generator=stream(1, "each"))}
+EACH = {
+    "weight": torch.randn(5, 3, 2, generator=stream(0, "each")),
+    "bias": torch.randn(5, 3, generator=stream(1, "each")),
+}
 
 
 def test_without_stages_it_is_the_mean() -> None:
@@ -52,7 +55,9 @@ def test_a_mask_on_single_examples_cannot_be_stated() -> None:
 
 
 def test_private_parameters_stay_home() -> None:
-    belief = Belief({"head.public.bias": torch.zeros(2), "head.private.bias": torch.zeros(3)}, {"head.public.bias": Noise(2.0)})
+    belief = Belief(
+        {"head.public.bias": torch.zeros(2), "head.private.bias": torch.zeros(3)}, {"head.public.bias": Noise(2.0)}
+    )
     masked = KeepLargest(lambda entries: 3).push(belief)
     found = outward(masked, lambda name: None if "private" in name else name.replace("public.", ""))
     assert list(found.means) == ["head.bias"]

@@ -59,7 +59,10 @@ def test_an_edge_under_noise_is_that_of_real_draws() -> None:
     mean = torch.randn(2000, generator=rng)
     for stage, draw in (
         (AddNoise(std=2.0), lambda: 2.0 * torch.randn(2000, generator=rng)),
-        (AddNoise(laplace=2.0), lambda: 2.0 * torch.distributions.Laplace(0.0, 1.0).icdf(torch.rand(2000, generator=rng))),
+        (
+            AddNoise(laplace=2.0),
+            lambda: 2.0 * torch.distributions.Laplace(0.0, 1.0).icdf(torch.rand(2000, generator=rng)),
+        ),
     ):
         stated = push_all((stage, KeepLargest(lambda entries: 200)), Belief({"weight": mean})).masks["weight"].edge
         edges = [torch.topk((mean + draw()).abs(), 200).values.min() for _ in range(20)]
@@ -71,7 +74,9 @@ def test_a_second_mask_knows_the_first() -> None:
     masks = push_all((first, second), Belief(TENSORS)).masks
     assert masks["weight"].before is not None
     assert masks["weight"].before.group == ("weight", "bias")
-    assert (masks["weight"].group, masks["weight"].count) == (("weight",), 0), "nobody can say how many the first one left"
+    assert (masks["weight"].group, masks["weight"].count) == (("weight",), 0), (
+        "nobody can say how many the first one left"
+    )
 
 
 def test_a_second_mask_after_noise_ranks_the_noise() -> None:

@@ -86,7 +86,9 @@ def test_each_law_can_be_mapped_differentiated_and_traced(stages: tuple[Stage, .
     graph.recompile()
     others = torch.randn(3, 20, generator=stream(2, "points"))
     values, slopes = graph(others, observed)
-    wanted = torch.stack([cost(point, {name: t[row] for name, t in observed.items()}) for row, point in enumerate(others)])
+    wanted = torch.stack(
+        [cost(point, {name: t[row] for name, t in observed.items()}) for row, point in enumerate(others)]
+    )
     assert torch.allclose(values, wanted, rtol=1e-4, atol=1e-3)
     assert slopes.isfinite().all()
     assert (slopes != 0).any(1).all()

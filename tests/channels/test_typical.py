@@ -10,7 +10,9 @@ from leaktight.channels.typical import typical
 from leaktight.core.channel import Belief, Noise
 
 
-@pytest.mark.parametrize("noise", [Noise(variance=4.0), Noise(laplace=2.0**0.5), Noise(variance=2.0, laplace=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "noise", [Noise(variance=4.0), Noise(laplace=2.0**0.5), Noise(variance=2.0, laplace=1.0)], ids=str
+)
 def test_it_has_the_moments_of_the_law(noise: Noise) -> None:
     belief = Belief({"weight": torch.full((40, 50), 3.0)}, {"weight": noise})
     draw = typical(belief, "weight")

@@ -35,7 +35,9 @@ class Said:
 
 
 @pytest.fixture
-def leaktight(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Said]:
+def leaktight(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Said]:
     """Run a command in this process, in an empty folder; worker processes have tests of their own."""
     monkeypatch.chdir(tmp_path)
 

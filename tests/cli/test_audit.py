@@ -52,7 +52,9 @@ def test_the_default_folder_is_named_after_the_file(leaktight: Call, plan_file: 
     assert not (tmp_path / "leaktight-small" / "report.html").exists()
 
 
-def test_failed_cells_give_an_exit_code_and_a_reason(leaktight: Call, plan_file: str, monkeypatch: Any, tmp_path: Path) -> None:
+def test_failed_cells_give_an_exit_code_and_a_reason(
+    leaktight: Call, plan_file: str, monkeypatch: Any, tmp_path: Path
+) -> None:
     from leaktight.attacks.analytic import Analytic
 
     def fail(*_: object) -> None:
@@ -75,7 +77,9 @@ def test_results_made_with_another_version_are_computed_again_and_it_is_said(
     monkeypatch.setattr("leaktight.__version__", "99.0")
     said = leaktight(*words)
     assert said.code == 0
-    assert said.err == f"The version of leaktight ({__version__}, now 99.0) changed, so 4 of 4 cells are computed again.\n"
+    assert (
+        said.err == f"The version of leaktight ({__version__}, now 99.0) changed, so 4 of 4 cells are computed again.\n"
+    )
 
 
 def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monkeypatch: Any) -> None:
@@ -101,7 +105,9 @@ def test_a_locked_folder_is_one_sentence(leaktight: Call, plan_file: str, audite
     assert "Another process is writing to" in said.err
 
 
-def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: Any, audited: Path, tmp_path: Path) -> None:
+def test_settings_reach_the_run(
+    leaktight: Call, plan_file: str, monkeypatch: Any, audited: Path, tmp_path: Path
+) -> None:
     seen: dict[str, Any] = {}
 
     def run(plan: Plan, folder: Path, **settings: Any) -> list[Any]:
@@ -112,7 +118,20 @@ def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: An
     monkeypatch.setattr(leaktight_module(), "run", run)
     monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact: Path("there"))
     monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact: Path("there"))
-    words = ("--seed", "7", "--workers", "3", "--device", "cpu", "--out", "here", "--model", "lenet", "--data", "photos")
+    words = (
+        "--seed",
+        "7",
+        "--workers",
+        "3",
+        "--device",
+        "cpu",
+        "--out",
+        "here",
+        "--model",
+        "lenet",
+        "--data",
+        "photos",
+    )
     assert leaktight("audit", plan_file, *words).code == 0
     assert (seen["workers"], seen["device"], seen["folder"]) == (3, "cpu", Path("here"))
     assert seen["plan"].grid.seeds == (7,)

@@ -95,7 +95,9 @@ def test_lines_are_whole_records_without_a_pixel(leaktight: Call, audited: Path)
     assert said.code == 0
     with Store.read(audited) as store:
         records = store.records()
-    assert [Record.model_validate(json.loads(line)) for line in said.out.splitlines()] == list(without_outcomes(records))
+    assert [Record.model_validate(json.loads(line)) for line in said.out.splitlines()] == list(
+        without_outcomes(records)
+    )
     assert "truth_raw" not in said.out
     assert "gallery" not in said.out
 
@@ -135,7 +137,9 @@ def test_only_the_owner_can_read_what_was_exported(leaktight: Call, audited: Pat
 def test_what_is_passed_on_tells_of_no_single_image_no_error_and_no_folder(leaktight: Call, tmp_path: Path) -> None:
     data = Npz(path="/home/anna/study/scans.npz")
     scenario = Federated(data=data, model=MLP())
-    plan = Plan(scenarios={"1": scenario}, probes={"a": Attempt(attack=Analytic())}, grid=Grid(seeds=(86753091, 90210734)))
+    plan = Plan(
+        scenarios={"1": scenario}, probes={"a": Attempt(attack=Analytic())}, grid=Grid(seeds=(86753091, 90210734))
+    )
     done, failed, *_ = (cell for cell in plan.cells() if cell.purpose == "measure")
     each = Reading(name="psnr", value=12.5, n=2, leaks="high", each=(11.25, 13.75))
     single = Reading(name="mse", value=0.125, n=1, leaks="low")
@@ -160,7 +164,9 @@ def test_report_says_where_it_is(leaktight: Call, audited: Path, tmp_path: Path)
     assert "<html" in (tmp_path / "mine.html").read_text()
 
 
-def test_terminal_report_and_file_share_one_summary(leaktight: Call, audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_report_and_file_share_one_summary(
+    leaktight: Call, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judged, judge = [], summary.judge
     monkeypatch.setattr(summary, "judge", lambda *rows: judged.append(1) or judge(*rows))
     assert leaktight("audit", str(audited.parent / "small.toml"), "--workers", "1", "--out", str(audited)).code == 0
@@ -235,11 +241,15 @@ def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Ca
 
 def test_a_preset_is_explained_by_what_it_is(leaktight: Call) -> None:
     said = " ".join(leaktight("explain", "posterior").out.split())
-    assert "posterior: a preset of gradient_matching (attack) Ours, no paper's: searches for the most likely image" in said
+    assert (
+        "posterior: a preset of gradient_matching (attack) Ours, no paper's: searches for the most likely image" in said
+    )
     assert "a prior of images that needs no data" in said
 
 
-@pytest.mark.parametrize("kind", ["gaussian_noise", "laplace_noise", "sumkl", "isotropic_noise", "max_norm", "local_dp"])
+@pytest.mark.parametrize(
+    "kind", ["gaussian_noise", "laplace_noise", "sumkl", "isotropic_noise", "max_norm", "local_dp"]
+)
 def test_noise_says_where_it_comes_from(leaktight: Call, kind: str) -> None:
     assert "docs/secrets.md" in leaktight("explain", kind).out
 

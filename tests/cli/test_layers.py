@@ -37,7 +37,9 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_one_command_gives_table_ranking_and_picture(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_command_gives_table_ranking_and_picture(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
     command = ["layers", "--data", f"{table}:income", "--property", "sex", "--model", "mlp", "--victims", "2"]
     assert main([*command, *FEW, "--out", str(out)]) == 0
@@ -66,7 +68,10 @@ def seconds(out: Path) -> list[float]:
     ("arguments", "sentence"),
     [
         (["--data", "photos", "--property", "sex"], "The data `photos` has no `property` to choose"),
-        (["--data", "photos", "--label", "sex"], "The data `photos` has no `label` to choose. `--label` needs a .csv file"),
+        (
+            ["--data", "photos", "--label", "sex"],
+            "The data `photos` has no `label` to choose. `--label` needs a .csv file",
+        ),
         (["--data", "nothing.csv:income"], "There is no file or folder `nothing.csv`"),
         (["--rounds", "0"], "rounds"),
         (["--messages", "2"], "messages"),
@@ -83,7 +88,17 @@ def test_wrong_words_are_one_clear_sentence(
 
 
 def test_a_property_that_is_not_there_is_named(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["layers", "--data", f"{table}:income", "--property", "sexx", "--model", "mlp", "--out", str(tmp_path / "out")]
+    command = [
+        "layers",
+        "--data",
+        f"{table}:income",
+        "--property",
+        "sexx",
+        "--model",
+        "mlp",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(command) != 0
     assert "sexx" in capsys.readouterr().err
 

@@ -24,7 +24,8 @@ MEANS = {
     "3.17": "epsilon at most 3.17 at delta 1e-05 (upper bound; Poisson sampling at rate 0.0891)",
     "5.29": "for the attacked messages alone, epsilon at most 5.29 at delta 1e-05 (upper bound; "
     "no amplification is claimed for batches that an audit fixed: an example counts 2 times)",
-    "7.47": "epsilon at most 7.47 at delta 1e-06 (upper bound; whole messages, 40 of one participant, so that no sampling is assumed)",
+    "7.47": "epsilon at most 7.47 at delta 1e-06 (upper bound; whole messages, 40 of one participant, so that no "
+    "sampling is assumed)",
 }
 OF_EXAMPLES = {
     "dp_sgd.epsilon": 3.1717,

@@ -97,14 +97,18 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     [remark] = found["remarks"]
     assert remark.startswith("Cut by --steps 1: ")
     assert (found["paper"], found["scale"], found["seed"]) == ("toy", "smoke", 4)
-    assert [set(check) for check in found["checks"]] == [{"name", "value", "expected", "holds", "low", "high", "undecided"}] * 2
+    assert [set(check) for check in found["checks"]] == [
+        {"name", "value", "expected", "holds", "low", "high", "undecided"}
+    ] * 2
     assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
     assert stat.S_IMODE(Path("ours.json").stat().st_mode) == 0o600
     assert Path("work", "one").is_dir()
 
 
 @pytest.mark.usefixtures("toy")
-def test_what_fails_is_told_and_is_the_exit_code(leaktight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_is_told_and_is_the_exit_code(
+    leaktight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> None:
         raise ValueError("No luck")
 
@@ -241,7 +245,9 @@ def test_a_check_whose_interval_straddles_is_undecided() -> None:
 
 
 def test_an_empty_table_is_shown_as_one() -> None:
-    done = Reproduction(paper="toy", scale="smoke", seed=0, seconds=0.0, tables={"accuracy": []}, published={}, checks=())
+    done = Reproduction(
+        paper="toy", scale="smoke", seed=0, seconds=0.0, tables={"accuracy": []}, published={}, checks=()
+    )
     out = Console(file=StringIO(), width=80)
     show(TOY, done, console=out)
     assert isinstance(out.file, StringIO)

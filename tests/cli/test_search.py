@@ -80,7 +80,20 @@ def test_a_table_is_refused_in_one_sentence(tmp_path: Path, capsys: pytest.Captu
     assert "A transformation needs images of shape (n, 1 or 3, height, width)." in capsys.readouterr().err
 
 
-SLOW = ["--data", "photos", "--model", "dlnet", "--candidates", "10", "--images", "8", "--epochs", "0", "--threshold", "100"]
+SLOW = [
+    "--data",
+    "photos",
+    "--model",
+    "dlnet",
+    "--candidates",
+    "10",
+    "--images",
+    "8",
+    "--epochs",
+    "0",
+    "--threshold",
+    "100",
+]
 
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -123,7 +136,10 @@ def test_killed_and_interrupted_it_goes_on_and_finds_the_same(start: Start, tmp_
     os.killpg(second.pid, signal.SIGINT)
     _, said = second.communicate()
     if second.returncode != 0:
-        assert (second.returncode, said) == (130, "Interrupted: finished scores are kept; run the same command to go on.\n")
+        assert (second.returncode, said) == (
+            130,
+            "Interrupted: finished scores are kept; run the same command to go on.\n",
+        )
 
     third = start(stopped, 1)
     shown, said = third.communicate()

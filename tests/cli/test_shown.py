@@ -121,7 +121,8 @@ def longer(record: Record) -> Any:
 def test_rows_without_numbers_say_why(records: list[Record]) -> None:
     update = {"readings": (), "reason": "It [must] not."}
     changed = [
-        r.model_copy(update={**update, "status": Status.REFUSED}) if r.cell.defence.kind != "none" else r for r in records
+        r.model_copy(update={**update, "status": Status.REFUSED}) if r.cell.defence.kind != "none" else r
+        for r in records
     ]
     changed[0] = changed[0].model_copy(update={**update, "status": Status.FAILED})
     console, text = screen()
@@ -191,7 +192,10 @@ def test_layers_of_several_settings_say_which(made: Any) -> None:
     console, text = screen()
     show([made.record(batch_size=size, **common) for size in (4, 16)], console=console)
     lines = text.getvalue().split("Where the leak sits:")[1].splitlines()[1:3]
-    assert [line.partition(":")[0] for line in lines] == ["- Batches of 4, before training", "- Batches of 16, before training"]
+    assert [line.partition(":")[0] for line in lines] == [
+        "- Batches of 4, before training",
+        "- Batches of 16, before training",
+    ]
 
 
 def test_without_curves_there_is_no_word_of_cap(records: list[Record]) -> None:
@@ -265,13 +269,19 @@ def test_labels_have_columns_of_their_own(made: Any) -> None:
 
 
 def test_the_terminal_says_which_searches_failed(made: Any) -> None:
-    records = [made.record(psnr=38, extra=made.searches(0)), made.record(GaussianNoise(), psnr=9, extra=made.searches(3))]
+    records = [
+        made.record(psnr=38, extra=made.searches(0)),
+        made.record(GaussianNoise(), psnr=9, extra=made.searches(3)),
+    ]
     console, text = screen(terminal=False)
     show(records, console=console)
     _, heading, rest = text.getvalue().partition("Searches that failed")
     assert heading
     line = rest.splitlines()[1]
-    assert line == "- dlg2019 (batches of 1, before training): 3 of 8 (the truth fits better) under Gaussian noise (std 0.01)"
+    assert (
+        line
+        == "- dlg2019 (batches of 1, before training): 3 of 8 (the truth fits better) under Gaussian noise (std 0.01)"
+    )
     assert "no defence" not in line
 
 
@@ -281,7 +291,9 @@ def test_the_terminal_says_what_adds_up_over_passes(made: Any) -> None:
     def added(label: str, value: float) -> Record:
         readings = (
             Reading(name="leak_auc", value=0.6, low=0.58, high=0.62, **common),
-            Reading(name="leak_auc_passes", value=value, low=value - 0.02, high=value + 0.02, each=(0.6, value), **common),
+            Reading(
+                name="leak_auc_passes", value=value, low=value - 0.02, high=value + 0.02, each=(0.6, value), **common
+            ),
             Reading(name="leak_auc_features", value=0.5),
         )
         return cast("Record", made.record(psnr=None, accuracy=None, label=label, extra=readings))
@@ -289,7 +301,10 @@ def test_the_terminal_says_what_adds_up_over_passes(made: Any) -> None:
     console, text = screen(terminal=False)
     show([added("weak", 0.7), added("strong", 0.9)], console=console)
     lines = text.getvalue().split("Labels over passes")[1].splitlines()
-    assert lines[1] == "- No defence, strong, at the cut (2 passes): one message 0.60, all passes 0.90, features alone 0.50"
+    assert (
+        lines[1]
+        == "- No defence, strong, at the cut (2 passes): one message 0.60, all passes 0.90, features alone 0.50"
+    )
     assert not [line for line in lines if "weak, at the cut" in line]
 
 
@@ -298,7 +313,8 @@ def test_the_words_come_first_and_images_before_labels(made: Any) -> None:
     show(made.audit(), console=console)
     shown = text.getvalue()
     places = [
-        shown.index(words) for words in ("Verdict, images:", "Verdict, labels:", "Advice:", "Defence", "Reasons to doubt")
+        shown.index(words)
+        for words in ("Verdict, images:", "Verdict, labels:", "Advice:", "Defence", "Reasons to doubt")
     ]
     assert places == sorted(places)
     assert "- Gaussian noise (std 0.001): reduced. 3 of 8 images" in shown
@@ -309,7 +325,10 @@ def test_only_a_bound_that_implies_something_is_green(made: Any) -> None:
     console = Console(file=text, force_terminal=True, width=200, color_system="standard")
     notes = {"dp_sgd.epsilon": 1.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
     weak = {**notes, "dp_sgd.epsilon": 8.0}
-    records = [*made.two_principles(TopK()), made.record(DPSGD(), psnr=9, notes=notes, attack=made.ADAPTIVE, label="adaptive")]
+    records = [
+        *made.two_principles(TopK()),
+        made.record(DPSGD(), psnr=9, notes=notes, attack=made.ADAPTIVE, label="adaptive"),
+    ]
     records.append(made.record(DPSGD(multiplier=0.1), psnr=9, notes=weak, attack=made.ADAPTIVE, label="adaptive"))
     show(records, console=console)
     green, red = "\x1b[1;32m", "\x1b[1;31m"

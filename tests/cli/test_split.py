@@ -72,13 +72,16 @@ def test_faults_are_one_sentence_and_exit_code_2(leaktight: Call, files: dict[st
     assert leaktight("split", "server", "none.toml").code == 2
 
 
-def test_without_grpc_one_sentence_says_what_to_install(leaktight: Call, files: dict[str, Path], monkeypatch: Any) -> None:
+def test_without_grpc_one_sentence_says_what_to_install(
+    leaktight: Call, files: dict[str, Path], monkeypatch: Any
+) -> None:
     leaktight("certificates", "certificates")
     monkeypatch.setitem(__import__("sys").modules, "grpc", None)
     said = leaktight("split", "feature-party", str(files["feature-party"]))
     assert said.code == 2
     assert said.err == (
-        "Error: Split learning between machines needs the package `grpcio`. Install it with `pip install leaktight[wire]`.\n"
+        "Error: Split learning between machines needs the package `grpcio`. Install it with "
+        "`pip install leaktight[wire]`.\n"
     )
 
 

@@ -50,7 +50,9 @@ def test_a_budget_is_said_with_all_that_it_rests_on(leaktight: Call, plan: Path)
     held = json.loads((plan / "trained" / "training.json").read_text())
     [budget] = held["privacy_budget"]
     assert f"Privacy budget: {budget}." in said.out
-    shown = f"epsilon at most {held['notes']['dp_sgd.epsilon']:.3g} at delta 1e-05 (upper bound; Poisson sampling at rate "
+    shown = (
+        f"epsilon at most {held['notes']['dp_sgd.epsilon']:.3g} at delta 1e-05 (upper bound; Poisson sampling at rate "
+    )
     assert budget.startswith(shown)
     assert "privacy" not in leaktight("train", "plan.toml", "--defence", "top_k", "--out", "other").out.lower()
 
@@ -60,9 +62,13 @@ def test_a_budget_is_said_with_all_that_it_rests_on(leaktight: Call, plan: Path)
     [
         (
             (),
-            "A training takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, `top_k`.",
+            "A training takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, "
+            "`top_k`.",
         ),
-        (("--defence", "none", "--deploy", "keys"), "`--deploy keys` is for Flower. Add `--engine flower`, or leave it out."),
+        (
+            ("--defence", "none", "--deploy", "keys"),
+            "`--deploy keys` is for Flower. Add `--engine flower`, or leave it out.",
+        ),
         (
             ("--defence", "none", "--trust-local-users"),
             "`--trust-local-users` is for Flower. Add `--engine flower`, or leave it out.",
@@ -79,13 +85,18 @@ def test_what_makes_no_sense_is_one_sentence(leaktight: Call, plan: Path, words:
     assert (said.code, said.err.strip()) == (2, f"Error: {message}")
 
 
-def test_without_flower_one_sentence_says_what_to_install(leaktight: Call, plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_flower_one_sentence_says_what_to_install(
+    leaktight: Call, plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in sys.modules if name.startswith("leaktight.flower")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "flwr", None)
     said = leaktight("train", "plan.toml", "--defence", "none", "--engine", "flower")
     assert said.code == 2
-    assert "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`" in said.err
+    assert (
+        "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`"
+        in said.err
+    )
 
 
 def test_class_keys_are_written_beside_the_model_and_make_it_usable(leaktight: Call, plan: Path) -> None:

@@ -161,7 +161,9 @@ def test_a_plugin_is_modelled_only_if_it_says_that_it_has_no_memory() -> None:
 def second_update(defence: Defence, first: bool) -> Tensors:
     """Return a party's update of round 1, after one of round 0 or without it."""
     task = defence.on_agree(toy_task(shape=(3, 16, 16)))
-    party = Client("client-0", task, toy_batch(shape=(3, 16, 16)), defence, Local("client-0", seed=0), shares=Kind.UPDATE)
+    party = Client(
+        "client-0", task, toy_batch(shape=(3, 16, 16)), defence, Local("client-0", seed=0), shares=Kind.UPDATE
+    )
     sent = [
         party.respond(Message(Kind.PARAMETERS, "server", party.name, number, task.public_parameters()))
         for number in ([0, 1] if first else [1])

@@ -14,7 +14,9 @@ from leaktight.testing.defences import Play, Step, check_defence
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.toys import PARTY, toy_run
 
-DEFENCES = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("defence").values()]
+DEFENCES = [
+    pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("defence").values()
+]
 PLAYS = {"gradient": (toy_run, toy_step), "cut_gradient": (cut_run, cut_step)}
 
 
@@ -39,4 +41,8 @@ def test_the_defence_conforms(made: type[Defence], defence: Defence | None, play
 @pytest.mark.parametrize(("made", "defence"), DEFENCES)
 def test_the_defence_protects_some_kind_of_message(made: type[Defence], defence: Defence | None) -> None:
     # What was done to captured messages was done elsewhere, by whatever means.
-    assert defence is None or isinstance(defence, AsCaptured) or not all(refused(defence, step) for _, step in PLAYS.values())
+    assert (
+        defence is None
+        or isinstance(defence, AsCaptured)
+        or not all(refused(defence, step) for _, step in PLAYS.values())
+    )

@@ -8,7 +8,9 @@ from leaktight.core.metric import Metric
 from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
 
-METRICS = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("metric").values()]
+METRICS = [
+    pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("metric").values()
+]
 
 
 @pytest.fixture(scope="module")

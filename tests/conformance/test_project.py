@@ -34,7 +34,10 @@ def ci(folder: Path, variable: str | None, *, installs: bool) -> subprocess.Comp
 def test_ci_fails_if_it_cannot_install_a_browser(tmp_path: Path, variable: str | None, installs: bool) -> None:
     done = ci(tmp_path, variable, installs=installs)
     fails = variable == "true" and not installs
-    assert (done.returncode != 0, done.stdout) == (fails, "" if fails else "made check\nmade test\nmade test-long\nmade fuzz\n")
+    assert (done.returncode != 0, done.stdout) == (
+        fails,
+        "" if fails else "made check\nmade test\nmade test-long\nmade fuzz\n",
+    )
     assert ("Chromium cannot be installed" in done.stderr) is not installs
 
 

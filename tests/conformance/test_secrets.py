@@ -55,7 +55,9 @@ def shown(content: bytes, secret: Tensor) -> bool:
         raw = [struct.pack(f"<{len(some)}{code}", *some) for code in "fd"]
         if any(form in content for form in raw):
             return True
-        if few == FEW and any(all(format(one, form).encode() in content for one in some) for form in (".6g", ".17g", "")):
+        if few == FEW and any(
+            all(format(one, form).encode() in content for one in some) for form in (".6g", ".17g", "")
+        ):
             return True
     return False
 
@@ -115,7 +117,9 @@ def test_what_is_kept_is_in_nothing_that_may_be_passed_on(
 
     monkeypatch.setattr(Federated, "client", made)
     caplog.set_level(0)
-    settings = [f"{name} = {json.dumps(value)}" for name, value in defence_of(kind).to_dict().items() if value is not None]
+    settings = [
+        f"{name} = {json.dumps(value)}" for name, value in defence_of(kind).to_dict().items() if value is not None
+    ]
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.replace('kind = "none"', "\n".join(settings)))
     private, public = tmp_path / "audit", tmp_path / "public"
@@ -138,7 +142,9 @@ def test_what_is_kept_is_in_nothing_that_may_be_passed_on(
             # The model of a finished training says which keys its owners revealed.
             if not (name.endswith("keys") and where in REVEALED):
                 assert not shown(content, secret), f"{name} shows in {where}"
-    assert {path.stat().st_mode & 0o777 for path in private.rglob("*") if path.is_file() and path.suffix != ".html"} <= {0o600}
+    assert {
+        path.stat().st_mode & 0o777 for path in private.rglob("*") if path.is_file() and path.suffix != ".html"
+    } <= {0o600}
 
 
 REVEALED = ("model.safetensors", "reveals.safetensors", "keys.safetensors")

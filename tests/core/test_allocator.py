@@ -27,7 +27,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.g
 
 def ran(code: str, **settings: str) -> str:
     """Run code in a process of its own, because what is said to the C library cannot be taken back."""
-    environment = {name: value for name, value in os.environ.items() if name not in (*KEEP, "GLIBC_TUNABLES")} | settings
+    environment = {
+        name: value for name, value in os.environ.items() if name not in (*KEEP, "GLIBC_TUNABLES")
+    } | settings
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     return done.stdout
 

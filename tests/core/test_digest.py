@@ -23,7 +23,9 @@ def test_every_bit_name_type_and_shape_of_a_tensor_counts() -> None:
     ]
     made = [digest(*tensor_parts(tensors)) for tensors in ({"w": plain}, *others)]
     assert len(set(made)) == len(made)
-    assert digest(*tensor_parts({"w": torch.eye(3)[:, 1:]})) == digest(*tensor_parts({"w": torch.eye(3)[:, 1:].contiguous()}))
+    assert digest(*tensor_parts({"w": torch.eye(3)[:, 1:]})) == digest(
+        *tensor_parts({"w": torch.eye(3)[:, 1:].contiguous()})
+    )
 
 
 def test_everything_in_an_archive_counts() -> None:

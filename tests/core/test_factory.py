@@ -84,21 +84,33 @@ def test_a_module_may_import_its_neighbours_when_it_is_called():
     [
         (
             "no_such:f",
-            "There is no module named `no_such` in the current folder or among the installed packages. Check the spelling of `no_such`",
+            "There is no module named `no_such` in the current folder or among the installed packages. Check the "
+            "spelling of `no_such`",
         ),
         ("package.no_such:f", "There is no module named `package.no_such` in the current folder"),
         (
             "no_such.inner:f",
-            "There is no module named `no_such` in the current folder or among the installed packages. Check the spelling of `no_such.inner`",
+            "There is no module named `no_such` in the current folder or among the installed packages. Check the "
+            "spelling of `no_such.inner`",
         ),
         (
             "lacks:f",
-            "The module `lacks` could not be imported: ModuleNotFoundError: No module named 'no_such_dependency' (lacks.py, line 1).",
+            "The module `lacks` could not be imported: ModuleNotFoundError: No module named 'no_such_dependency' "
+            "(lacks.py, line 1).",
         ),
-        ("divides:f", "The module `divides` could not be imported: ZeroDivisionError: division by zero (divides.py, line 2)."),
-        ("unparsable:f", "The module `unparsable` could not be imported: SyntaxError: invalid syntax (unparsable.py, line 1)."),
+        (
+            "divides:f",
+            "The module `divides` could not be imported: ZeroDivisionError: division by zero (divides.py, line 2).",
+        ),
+        (
+            "unparsable:f",
+            "The module `unparsable` could not be imported: SyntaxError: invalid syntax (unparsable.py, line 1).",
+        ),
         ("exits:f", "The module `exits` could not be imported: SystemExit: 3 (exits.py, line 2)."),
-        ("torch_like:f", "The module `torch_like` could not be imported: RuntimeError: first line (__init__.py, line 1)."),
+        (
+            "torch_like:f",
+            "The module `torch_like` could not be imported: RuntimeError: first line (__init__.py, line 1).",
+        ),
         ("good:bth", "good.py) has no `bth`. Did you mean `both`?"),
         ("good:Outer.Iner", "`Outer` of the module `good` has no `Iner`. Did you mean `Inner`?"),
     ],
@@ -139,13 +151,15 @@ def test_a_function_gets_what_it_names(reference, expected):
     [
         (
             "good:both",
-            "`good:both` must need nothing but what it is offered: `shape`. It also needs `classes`; give those a default.",
+            "`good:both` must need nothing but what it is offered: `shape`. It also needs `classes`; give those a "
+            "default.",
         ),
         ("good:positional", "It also needs `shape`; give those a default."),
         ("good:leaves", "`good:leaves` failed with SystemExit: 2 (good.py, line 16)."),
         (
             "good:deep",
-            "`good:deep` failed with TypeError: both() missing 1 required positional argument: 'classes' (good.py, line 17).",
+            "`good:deep` failed with TypeError: both() missing 1 required positional argument: 'classes' (good.py, "
+            "line 17).",
         ),
         ("neighbour:VALUE", "`neighbour:VALUE` must be a function or a class. Got an int instead."),
     ],

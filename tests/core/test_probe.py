@@ -149,7 +149,9 @@ class Together(Constant):
 def test_what_one_attack_of_an_attacker_reads_counts_as_known_to_all(run, reads, knows, known):
     """The chance level of an image then knows the mean of its class; what is granted comes first."""
     attempt = Attempt(attack=Together(reads=reads), threat=ThreatModel(knows=frozenset(knows)), metrics=(Aware(),))
-    labels = {reading.by: reading.value for reading in attempt.read(run, stream(0)).readings if reading.name == "labels"}
+    labels = {
+        reading.by: reading.value for reading in attempt.read(run, stream(0)).readings if reading.name == "labels"
+    }
     assert (labels[""], labels["search"]) == (known, known)
 
 
@@ -210,7 +212,9 @@ def test_who_only_observes_leaves_the_seats_and_the_training_to_the_honest():
 
 def test_an_active_attack_takes_its_seat_and_those_of_its_accomplices():
     probe = Attempt(attack=Sitting(accomplices=("client-3",)), threat=ThreatModel(seat="client-1"))
-    taken = [name for name in ("client-0", "client-1", "client-2", "client-3") if probe.enter(make_seat(name)) != "honest"]
+    taken = [
+        name for name in ("client-0", "client-1", "client-2", "client-3") if probe.enter(make_seat(name)) != "honest"
+    ]
     assert taken == ["client-1", "client-3"]
     assert probe.attack.further == ("client-3",)
 

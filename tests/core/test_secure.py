@@ -32,7 +32,9 @@ def brute_force(noise: torch.Tensor, near: int) -> int | None:
     rng = torch.Generator()
     first = (near >> BITS) << BITS
     tries = range(first, first + 2**BITS)
-    return next((s for s in tries if torch.allclose(torch.randn(16, generator=rng.manual_seed(s)), noise, atol=1e-5)), None)
+    return next(
+        (s for s in tries if torch.allclose(torch.randn(16, generator=rng.manual_seed(s)), noise, atol=1e-5)), None
+    )
 
 
 def test_a_stream_of_few_bits_is_found_and_ours_is_not() -> None:
@@ -176,7 +178,9 @@ def test_initial_weights_keep_the_law_of_their_layers() -> None:
     assert stats.kstest(one[3].weight.detach().flatten().numpy(), "norm").pvalue > 0.01
 
 
-@pytest.mark.parametrize("init", [nn.init.orthogonal_, nn.init.kaiming_normal_, nn.init.trunc_normal_, nn.init.xavier_uniform_])
+@pytest.mark.parametrize(
+    "init", [nn.init.orthogonal_, nn.init.kaiming_normal_, nn.init.trunc_normal_, nn.init.xavier_uniform_]
+)
 def test_initialisers_of_torch_work(init: object) -> None:
     with KEY.draws().initialise():
         weight = init(torch.empty(20, 20))  # type: ignore[operator]

@@ -75,7 +75,9 @@ def test_what_is_not_ours_is_left_alone(place: Path, monkeypatch: pytest.MonkeyP
     assert all(path.exists() for path in (plain, link, target / temporary._LOCK, foreign / temporary._LOCK))
 
 
-def test_a_folder_that_was_swept_before_it_was_locked_is_made_anew(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+def test_a_folder_that_was_swept_before_it_was_locked_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
     taken = iter([False, True])
     monkeypatch.setattr(temporary, "_lock", lambda descriptor: next(taken))
     folder, lock = temporary._make_folder()

@@ -28,19 +28,26 @@ def run() -> Run:
     transcript, truths = [], {}
     for name in ("client-0", "client-1"):
         ask = Message(Kind.PARAMETERS, "server", name, 0, task.public_parameters())
-        reply = Message(Kind.GRADIENT, name, "server", 0, task.public_parameters(), {"examples": 2.0, "local_steps": 1.0})
+        reply = Message(
+            Kind.GRADIENT, name, "server", 0, task.public_parameters(), {"examples": 2.0, "local_steps": 1.0}
+        )
         transcript += [ask, reply]
         plain = reply.map(torch.clone)
         owned = Batch(torch.rand(7, 3), torch.zeros(7).long())
         truths[reply.key] = GroundTruth(task, batch, batch, reply, reply, plain, owned)
     locals_ = {"client-0": Local("client-0", 0, memory={"own": torch.ones(1)})}
-    return Run(tuple(transcript), task, Undefended(), truths, locals_, auxiliary=Batch(torch.rand(5, 3), torch.zeros(5).long()))
+    return Run(
+        tuple(transcript), task, Undefended(), truths, locals_, auxiliary=Batch(torch.rand(5, 3), torch.zeros(5).long())
+    )
 
 
 def test_a_server_sees_every_exchange_and_a_participant_its_own_messages(run):
     assert len(ThreatModel(seat="server").view(run).exchanges()) == 2
     assert len(ThreatModel(seat="wire").view(run).messages) == 4
-    assert [message.key for message in ThreatModel(seat="client-1").view(run).messages] == [("server", 0), ("client-1", 0)]
+    assert [message.key for message in ThreatModel(seat="client-1").view(run).messages] == [
+        ("server", 0),
+        ("client-1", 0),
+    ]
 
 
 def test_nobody_attacks_himself(run):
@@ -137,7 +144,15 @@ def test_no_road_leads_from_a_view_to_the_truth(run, seat, knows):
     seen = reachable(ThreatModel(seat=seat, knows=knows).view(run))
     truth = {id(run)}
     for found in run.truths.values():
-        private = (found, found.raw, found.raw.inputs, found.raw.labels, found.owned, found.owned.inputs, found.owned.labels)
+        private = (
+            found,
+            found.raw,
+            found.raw.inputs,
+            found.raw.labels,
+            found.owned,
+            found.owned.inputs,
+            found.owned.labels,
+        )
         truth |= {id(item) for item in (*private, found.plain, *found.plain.tensors.values())}
     assert len(seen) > 50
     assert not seen & truth

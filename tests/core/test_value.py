@@ -44,7 +44,10 @@ def test_a_value_is_frozen():
         ({"kind": "test_dimmer", "bye": 1}, "test_dimmer has no setting `bye`. Did you mean `by`?"),
         ({"kind": "test_dimer"}, "There is no defence named `test_dimer`. Did you mean `test_dimmer`?"),
         ({}, "A defence needs a `kind`."),
-        ({"kind": "chain", "links": [{"kind": "test_dimmer", "by": "x"}]}, "The `by` of test_dimmer must be a valid number"),
+        (
+            {"kind": "chain", "links": [{"kind": "test_dimmer", "by": "x"}]},
+            "The `by` of test_dimmer must be a valid number",
+        ),
     ],
 )
 def test_a_fault_is_a_sentence(settings, sentence):

@@ -37,7 +37,12 @@ def rows() -> list[list[int]]:
 
 def archive(folder: Path, **changes) -> Path:
     images = np.tile(np.arange(COUNT, dtype=np.uint8)[:, None, None, None], (1, 6, 4, 3))
-    members = {"images": images, "attributes": np.array(rows(), np.uint8), "attribute_names": np.array(NAMES), **changes}
+    members = {
+        "images": images,
+        "attributes": np.array(rows(), np.uint8),
+        "attribute_names": np.array(NAMES),
+        **changes,
+    }
     np.savez(folder / "a.npz", **{name: array for name, array in members.items() if array is not None})
     return folder / "a.npz"
 
@@ -156,7 +161,10 @@ def test_a_changed_table_is_read_again(tmp_path):
             {"label": "Male", "private_property": ("Old", "Blak")},
             ("no attribute named `Blak`", "Known are: `Cap`, `Hat`, `Male`"),
         ),
-        ({"label": "Male", "private_property": "Person"}, ("attribute `Person`", "must be 0 or 1", "Got `7` at example 0")),
+        (
+            {"label": "Male", "private_property": "Person"},
+            ("attribute `Person`", "must be 0 or 1", "Got `7` at example 0"),
+        ),
     ],
 )
 def test_wrong_attributes(places, settings, words, says):
@@ -169,7 +177,10 @@ def test_wrong_attributes(places, settings, words, says):
     [
         ({"images": None}, ("must have a member `images`", "`attributes` and `attribute_names`")),
         ({"attribute_names": None}, ("must have a member `attribute_names`",)),
-        ({"attributes": np.zeros((9, 5))}, ("a row of attributes for each image", "(60, 6, 4, 3)", "(9, 5) and 5 names")),
+        (
+            {"attributes": np.zeros((9, 5))},
+            ("a row of attributes for each image", "(60, 6, 4, 3)", "(9, 5) and 5 names"),
+        ),
         ({"attribute_names": np.array(["Male"])}, ("a name for each attribute", "1 names")),
         ({"images": np.zeros((COUNT, 5), np.uint8)}, ("images of shape (60, 5)",)),
         ({"attributes": np.full((COUNT, 5), 1)}, ("examples of each class alone", "none of `not Male`")),

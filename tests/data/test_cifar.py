@@ -120,7 +120,9 @@ def test_binary_and_npz_give_the_same_images(real, tmp_path):
     rows = np.concatenate([labels[:, None], images.transpose(0, 3, 1, 2).reshape(300, -1)], axis=1).astype(np.uint8)
     (tmp_path / "data_batch_1.bin").write_bytes(rows[:200].tobytes())
     (tmp_path / "test_batch.bin").write_bytes(rows[200:].tobytes())
-    np.savez(tmp_path / "same.npz", x_train=images[:200], y_train=labels[:200], x_test=images[200:], y_test=labels[200:])
+    np.savez(
+        tmp_path / "same.npz", x_train=images[:200], y_train=labels[:200], x_test=images[200:], y_test=labels[200:]
+    )
     binary, archive = Cifar(path=tmp_path).load(), Npz(path=tmp_path / "same.npz").load()
     assert binary.train.inputs.equal(archive.train.inputs)
     assert binary.test.labels.equal(archive.test.labels)

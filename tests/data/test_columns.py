@@ -22,7 +22,14 @@ def test_numbers_and_categories_are_told_apart():
 
 @pytest.mark.parametrize(
     ("patterns", "positions"),
-    [(["town", "age"], (0, 3)), (["job"], (1, 2)), (["I*"], (4, 5)), (["I1"], (4,)), (["*"], tuple(range(6))), ([], ())],
+    [
+        (["town", "age"], (0, 3)),
+        (["job"], (1, 2)),
+        (["I*"], (4, 5)),
+        (["I1"], (4,)),
+        (["*"], tuple(range(6))),
+        ([], ()),
+    ],
 )
 def test_columns_are_found_by_name_or_pattern_and_one_hot_ones_stay_together(patterns, positions):
     assert TABLE.find(patterns) == positions
@@ -51,7 +58,9 @@ def test_an_unknown_column_is_said_with_a_hint_of_reasonable_length(columns, pat
         columns.find([pattern])
 
 
-@pytest.mark.parametrize(("names", "ids", "word"), [(("a",), (0, 0), "as many as its 1 names"), (("a",), (-1,), "at least 0")])
+@pytest.mark.parametrize(
+    ("names", "ids", "word"), [(("a",), (0, 0), "as many as its 1 names"), (("a",), (-1,), "at least 0")]
+)
 def test_columns_must_make_sense(names, ids, word, says):
     with says(word):
         Columns(names, ids)
@@ -59,7 +68,9 @@ def test_columns_must_make_sense(names, ids, word, says):
 
 def test_statistics_leave_ids_as_they_are():
     rows = torch.tensor([[1.0, 4.0], [3.0, 6.0]])
-    data = Data(Batch(rows, torch.tensor([0, 1])), Batch(rows, torch.tensor([0, 1])), 2, columns=Columns(("a", "b"), (0, 9)))
+    data = Data(
+        Batch(rows, torch.tensor([0, 1])), Batch(rows, torch.tensor([0, 1])), 2, columns=Columns(("a", "b"), (0, 9))
+    )
     assert data.statistics() == ((2.0, 0.0), (1.0, 1.0))
 
 

@@ -68,8 +68,14 @@ def test_a_test_file_of_its_own(tmp_path):
     [
         ("0\t1\t2\n" * 9, ["must have 40 cells in each line", "Got 3 in line 1"]),
         (lines(counts=["x", *COUNTS[1:]]), ["The column `I1` must hold numbers", "Got 'x' instead"]),
-        ("".join(lines(20).replace("\n1\t", "\n0\t").splitlines(keepends=True)[1:]), ["must name at least 2 classes", "Got 1"]),
-        ("label\t" + "\t".join(["I"] * 39) + "\n" + lines(), ["must be 0 and 1. Got `label` in line 1", "there is no header"]),
+        (
+            "".join(lines(20).replace("\n1\t", "\n0\t").splitlines(keepends=True)[1:]),
+            ["must name at least 2 classes", "Got 1"],
+        ),
+        (
+            "label\t" + "\t".join(["I"] * 39) + "\n" + lines(),
+            ["must be 0 and 1. Got `label` in line 1", "there is no header"],
+        ),
         (lines(8) + lines(20).replace("0\t", "-1\t"), ["must be 0 and 1. Got `-1` too", "whether there was a click"]),
     ],
     ids=["cells", "count", "one class", "header", "labels of -1 and 1"],

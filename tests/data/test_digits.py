@@ -17,7 +17,9 @@ def test_the_pictures_are_the_digits_and_both_questions_are_answered_by_them(siz
     assert data.shape == (1, size, size)
     for ours, theirs in ((data.train, digits.train), (data.test, digits.test)):
         assert torch.equal(ours.inputs, theirs.inputs)
-        assert [data.names[label] for label in ours.labels] == ["odd" if digit % 2 else "even" for digit in theirs.labels]
+        assert [data.names[label] for label in ours.labels] == [
+            "odd" if digit % 2 else "even" for digit in theirs.labels
+        ]
         assert ours.properties.tolist() == [int(digit in (6, 7, 8, 9)) for digit in theirs.labels]
 
 

@@ -57,8 +57,14 @@ def test_four_tensors(module):
     ("expression", "shape"),
     [
         ("[inputs.numpy(), labels.numpy(), inputs.numpy(), labels.numpy()]", (3, 4, 4)),
-        ("np.zeros((4, 8, 8, 3), np.uint8), np.arange(4) % 2, np.zeros((2, 8, 8, 3), np.uint8), np.arange(2)", (3, 8, 8)),
-        ("torch.full((4, 8, 8), 255, dtype=torch.uint8), torch.arange(4), torch.zeros(1, 8, 8), torch.zeros(1)", (1, 8, 8)),
+        (
+            "np.zeros((4, 8, 8, 3), np.uint8), np.arange(4) % 2, np.zeros((2, 8, 8, 3), np.uint8), np.arange(2)",
+            (3, 8, 8),
+        ),
+        (
+            "torch.full((4, 8, 8), 255, dtype=torch.uint8), torch.arange(4), torch.zeros(1, 8, 8), torch.zeros(1)",
+            (1, 8, 8),
+        ),
         ("torch.randn(6, 5), labels, torch.randn(6, 5), labels", (5,)),
         ("inputs.bfloat16(), labels, inputs.half(), labels.int()", (3, 4, 4)),
         ("inputs.requires_grad_(), labels[:, None], inputs, labels", (3, 4, 4)),
@@ -156,7 +162,10 @@ def test_given_number_of_classes(module, says):
         ("inputs[:0], labels[:0], inputs, labels", ("at least 2 classes",)),
         ("Data(Batch(inputs.numpy(), labels), Batch(inputs, labels), 3)", ("must hold tensors", "ndarray")),
         ("TensorDataset(inputs), TensorDataset(inputs)", ("pairs of input and label", "Got (Tensor)")),
-        ("TensorDataset(inputs[:0], labels[:0]), TensorDataset(inputs, labels)", ("pairs of input and label", "Got none")),
+        (
+            "TensorDataset(inputs[:0], labels[:0]), TensorDataset(inputs, labels)",
+            ("pairs of input and label", "Got none"),
+        ),
     ],
 )
 def test_wrong_returns(module, expression, words, says):

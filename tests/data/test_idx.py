@@ -101,7 +101,11 @@ def damage(name: str, change):
         (False, damage(f"train-{IMAGES}", lambda b: b[:-10]), ("truncated", "promises 212 bytes", "Got 202")),
         (False, damage(f"train-{IMAGES}", lambda b: b + b"x"), ("too long", "Got 213")),
         (False, damage(f"train-{IMAGES}", lambda b: b[:9]), ("truncated",)),
-        (False, damage(f"train-{IMAGES}", lambda b: b"\x89PNG" + b[4:]), ("magic number of an IDX file", "89 50 4e 47")),
+        (
+            False,
+            damage(f"train-{IMAGES}", lambda b: b"\x89PNG" + b[4:]),
+            ("magic number of an IDX file", "89 50 4e 47"),
+        ),
         (False, damage(f"train-{IMAGES}", lambda b: b""), ("magic number",)),
         (False, damage(f"t10k-{LABELS}", lambda b: b[:3] + b"\x03" + b[4:]), ("must have 1 dimensions", "Got 3")),
         (
@@ -109,7 +113,11 @@ def damage(name: str, change):
             damage(f"t10k-{LABELS}", lambda b: idx_bytes(np.array([3], np.uint8))),
             ("a label for each image", "2 images and 1"),
         ),
-        (False, damage(f"t10k-{LABELS}", lambda b: idx_bytes(np.array([3, 9], np.uint8))), ("occur in training", "`9`")),
+        (
+            False,
+            damage(f"t10k-{LABELS}", lambda b: idx_bytes(np.array([3, 9], np.uint8))),
+            ("occur in training", "`9`"),
+        ),
         (True, damage(f"train-{IMAGES}.gz", lambda b: b[:-30]), ("whole gzip file", "fetch it again")),
         (True, damage(f"train-{IMAGES}.gz", lambda b: b"plain"), ("whole gzip file",)),
         (True, damage(f"train-{IMAGES}.gz", lambda b: b[:20] + b"\xff" * 20 + b[40:]), ("whole gzip file",)),

@@ -61,7 +61,9 @@ def test_numbering_of_words_is_alphabetical():
     assert (train.tolist(), test.tolist(), names) == ([1, 0, 1], [0], ("cat", "dog"))
 
 
-@pytest.mark.parametrize(("positive", "names", "train"), [("no", ("yes", "no"), [1, 0, 1]), ("yes", ("no", "yes"), [0, 1, 0])])
+@pytest.mark.parametrize(
+    ("positive", "names", "train"), [("no", ("yes", "no"), [1, 0, 1]), ("yes", ("no", "yes"), [0, 1, 0])]
+)
 def test_the_positive_label_of_two_is_numbered_1(positive, names, train):
     found = number(np.array(["no", "yes", "no"]), np.array(["yes"]), "It", positive)
     assert (found[0].tolist(), found[2]) == (train, names)

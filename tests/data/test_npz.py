@@ -59,7 +59,9 @@ def test_other_member_names(tmp_path):
     assert (len(data.train), len(data.test)) == (8, 4)
 
 
-@pytest.mark.parametrize(("x", "y"), [("images", "labels"), ("images", "target"), ("data", "target"), ("X", "y"), ("x", "y")])
+@pytest.mark.parametrize(
+    ("x", "y"), [("images", "labels"), ("images", "target"), ("data", "target"), ("X", "y"), ("x", "y")]
+)
 def test_a_single_pair_is_split_by_class(tmp_path, x, y):
     members = {x: np.zeros((40, 4, 4), np.uint8), y: np.arange(40) % 4}
     data = Npz(path=save(tmp_path, **members), test_share=0.25).load()
@@ -83,7 +85,9 @@ def test_strange_ids_are_numbered_and_keep_their_names(tmp_path):
 
 def test_class_names_are_found_or_named(tmp_path, says):
     names = np.array(["bee", "couch"])
-    file = save(tmp_path, **four(ids=(6, 25)), class_names=names, other=np.array(["x", "y"]), wrong=np.array(["a", "b", "c"]))
+    file = save(
+        tmp_path, **four(ids=(6, 25)), class_names=names, other=np.array(["x", "y"]), wrong=np.array(["a", "b", "c"])
+    )
     assert Npz(path=file).load().names == ("bee", "couch")
     assert Npz(path=file, names="other").load().names == ("x", "y")
     with says("`wrong`", "must name each of the 2 classes"):
@@ -174,7 +178,10 @@ def changed(**changes):
     [
         ({"x_train": np.zeros(1), "x_tst": np.zeros(1)}, ("must have a member `y_train`", "Did you mean `x_train`?")),
         ({"pixels": np.zeros(1)}, ("must have a member `x_train`", "`pixels`", "one pair by `x` and `y`")),
-        (changed(y_test=np.array([0, 1, 0])), ("`x_test` and `y_test`", "a label for each example", "(4, 6, 6, 3) and (3,)")),
+        (
+            changed(y_test=np.array([0, 1, 0])),
+            ("`x_test` and `y_test`", "a label for each example", "(4, 6, 6, 3) and (3,)"),
+        ),
         (changed(y_test=np.array([0, 1, 0, 5])), ("occur in training", "`5`")),
         (changed(y_train=np.eye(8)), ("`y_train`", "one number or word", "(8, 8)")),
         (changed(y_train=np.full(8, 0.5)), ("`y_train`", "whole numbers or words")),

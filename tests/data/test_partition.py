@@ -101,7 +101,9 @@ def test_by_class_never_leaves_anyone_with_nothing_on_tiny_classes():
 
 @pytest.mark.parametrize(("parts", "each"), [(2, 4), (3, 11)])
 def test_by_class_refuses_what_leaves_classes_without_owner(parts, each, says):
-    with says("`classes_each` of by_class must be from", "to 10", f"{parts} participants and 10 classes", f"Got {each}"):
+    with says(
+        "`classes_each` of by_class must be from", "to 10", f"{parts} participants and 10 classes", f"Got {each}"
+    ):
         ByClass(classes_each=each).split(torch.arange(100) % 10, parts, stream(0))
 
 
@@ -198,7 +200,10 @@ def test_named_classes_leave_chance_only_which_examples():
 @pytest.mark.parametrize(
     ("owned", "sentence"),
     [
-        (((0, 1), (2,)), "must give every class of the data to somebody, and no other. Got no owner of class 3 instead."),
+        (
+            ((0, 1), (2,)),
+            "must give every class of the data to somebody, and no other. Got no owner of class 3 instead.",
+        ),
         (((0, 1), (2, 3, 7)), "Got no example of class 7 instead."),
         (((0, 1, 2, 3),), "must name the classes of each of 2 participants. Got 1 instead."),
     ],
@@ -217,7 +222,10 @@ def test_a_class_has_at_most_as_many_owners_as_examples():
     ("settings", "sentence"),
     [
         ({"owned": ((0,), (1,)), "classes_each": 1}, "must be left out where `owned` says it"),
-        ({"owned": ((0,), ())}, "at least one class of each participant, and each once. Got () for participant 1 instead."),
+        (
+            {"owned": ((0,), ())},
+            "at least one class of each participant, and each once. Got () for participant 1 instead.",
+        ),
         ({"owned": ((0, 0), (1,))}, "Got (0, 0) for participant 0 instead."),
     ],
 )

@@ -12,7 +12,9 @@ from leaktight.data.pixels import as_inputs, fit
 
 
 @settings(deadline=None, max_examples=30)
-@given(hnp.arrays(np.uint8, st.tuples(st.integers(1, 3), st.integers(4, 6), st.integers(4, 6), st.sampled_from([1, 3]))))
+@given(
+    hnp.arrays(np.uint8, st.tuples(st.integers(1, 3), st.integers(4, 6), st.integers(4, 6), st.sampled_from([1, 3])))
+)
 def test_bytes_with_channels_last_become_fractions_with_channels_first(array):
     inputs = as_inputs(array, "It")
     assert inputs.dtype == torch.float32
@@ -77,7 +79,9 @@ def test_other_arrays_are_refused(array, words, says):
         as_inputs(array, "It")
 
 
-@pytest.mark.parametrize(("resize", "method"), [("nearest", Image.Resampling.NEAREST), ("bicubic", Image.Resampling.BICUBIC)])
+@pytest.mark.parametrize(
+    ("resize", "method"), [("nearest", Image.Resampling.NEAREST), ("bicubic", Image.Resampling.BICUBIC)]
+)
 @pytest.mark.parametrize("size", [5, 8, 20, 32])
 def test_resizing_agrees_with_pillow(resize, method, size):
     image = np.random.default_rng(0).random((12, 12)).astype(np.float32)

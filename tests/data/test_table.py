@@ -119,7 +119,9 @@ def test_without_a_property_nothing_is_taken_out_not_even_a_column_without_a_nam
 
 def test_one_of_many_words_can_be_the_property(tmp_path, says):
     file = write(tmp_path)
-    data = Csv(path=file, label="income", private_property="job", private_property_positive="cook", test_share=0.4).load()
+    data = Csv(
+        path=file, label="income", private_property="job", private_property_positive="cook", test_share=0.4
+    ).load()
     assert (data.property_name, data.columns.names) == ("job: cook", ("age",))
     assert torch.cat([data.train.properties, data.test.properties]).sum() == 10
     with says("column `job`", "two different values", "Got 3: ", "`private_property_positive`"):
@@ -140,7 +142,10 @@ def test_one_of_many_words_can_be_the_property(tmp_path, says):
             ("column `sex`", "rows with `F`", "Known are: `f`, `m`"),
         ),
         ({"private_property": "sex", "logarithm": ("sex",)}, ("no column `sex` for `logarithm`",)),
-        ({"private_property_positive": "f"}, ("`private_property_positive` of csv must come with a `private_property`",)),
+        (
+            {"private_property_positive": "f"},
+            ("`private_property_positive` of csv must come with a `private_property`",),
+        ),
     ],
 )
 def test_wrong_properties(tmp_path, settings, words, says):
@@ -155,7 +160,8 @@ def test_a_property_must_be_known_of_each_row_whatever_is_filled(tmp_path, says)
 
 
 @pytest.mark.parametrize(
-    ("name", "separator", "given"), [("a.csv", ";", ";"), ("a.tsv", "\t", None), ("a.tsv.gz", "\t", None), ("a.csv", "|", "|")]
+    ("name", "separator", "given"),
+    [("a.csv", ";", ";"), ("a.tsv", "\t", None), ("a.tsv.gz", "\t", None), ("a.csv", "|", "|")],
 )
 def test_separators(tmp_path, name, separator, given):
     text = (HEADER + "\n".join(ROWS * 3)).replace(",", separator)
@@ -312,7 +318,9 @@ def test_real_adult_with_ids(real):
 
 def test_real_credit_data_with_the_sex_as_a_property(real):
     file = real("tabular/UCI_Credit_Card.csv.gz")
-    data = Csv(path=file, label="default.payment.next.month", ignore=("ID",), private_property="SEX", train_limit=2000).load()
+    data = Csv(
+        path=file, label="default.payment.next.month", ignore=("ID",), private_property="SEX", train_limit=2000
+    ).load()
     assert (data.property_name, "SEX" in data.columns.names, data.shape) == ("SEX: 2", False, (22,))
     assert data.test.properties.float().mean().item() == pytest.approx(0.604, abs=0.02)
 

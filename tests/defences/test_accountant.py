@@ -19,7 +19,9 @@ def spent(*steps: tuple[float, float]) -> list[float]:
     return [sum(costs) for costs in zip(*(step_cost(rate, multiplier) for rate, multiplier in steps), strict=True)]
 
 
-@pytest.mark.parametrize(("rate", "multiplier", "steps"), [(0.01, 1.1, 100), (0.5, 2.0, 3), (1.0, 4.0, 10), (0.1, 0.6, 1)])
+@pytest.mark.parametrize(
+    ("rate", "multiplier", "steps"), [(0.01, 1.1, 100), (0.5, 2.0, 3), (1.0, 4.0, 10), (0.1, 0.6, 1)]
+)
 def test_epsilon_agrees_with_opacus(rate: float, multiplier: float, steps: int) -> None:
     opacus = RDPAccountant()
     for _ in range(steps):
@@ -28,9 +30,10 @@ def test_epsilon_agrees_with_opacus(rate: float, multiplier: float, steps: int) 
 
 
 # By dp-accounting 0.6.0, which cannot be installed here: it wants attrs below 24. Each is
-#   accountant.compose(SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier)), steps)).get_epsilon(delta)
-# without the sampling at rate 1; once with its RdpAccountant at our orders, and once with its PLDAccountant, which is nearly exact. At
-# orders that are no whole numbers its RdpAccountant comes out a little higher than the integral that Opacus and we agree with.
+#   accountant.compose(SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier)),
+# steps)).get_epsilon(delta) without the sampling at rate 1; once with its RdpAccountant at our orders, and once with
+# its PLDAccountant, which is nearly exact. At orders that are no whole numbers its RdpAccountant comes out a little
+# higher than the integral that Opacus and we agree with.
 DP_ACCOUNTING = [
     (0.01, 1.1, 100, 1e-5, 0.9560911044993916, 0.5497650958602305),
     (0.1, 1.0, 50, 1e-5, 5.88542727658131, 5.1482625932668755),
@@ -58,7 +61,9 @@ def test_epsilon_agrees_with_dp_accounting(
 
 @pytest.mark.parametrize(("steps", "multiplier"), [(1, 0.3), (7, 2.0), (40, 10.0), (1, 10_000.0)])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
-def test_the_exact_epsilon_is_below_opacus_bound_and_solves_its_equation(steps: int, multiplier: float, delta: float) -> None:
+def test_the_exact_epsilon_is_below_opacus_bound_and_solves_its_equation(
+    steps: int, multiplier: float, delta: float
+) -> None:
     opacus = RDPAccountant()
     for _ in range(steps):
         opacus.step(noise_multiplier=multiplier, sample_rate=1.0)

@@ -135,7 +135,9 @@ def test_the_fixed_layer_is_public_seeded_untrained_and_free(dimensions: int) ->
 
 def test_a_learned_layer_goes_out_and_a_layer_before_it_may_be_added() -> None:
     public = ClassKeys(dimensions=64, fixed=False, features=6).on_agree(task())
-    shapes = {name: tuple(tensor.shape) for name, tensor in public.public_parameters().items() if name.startswith("head")}
+    shapes = {
+        name: tuple(tensor.shape) for name, tensor in public.public_parameters().items() if name.startswith("head")
+    }
     assert shapes == {
         "head.before.0.weight": (6, 128),
         "head.before.0.bias": (6,),
@@ -170,7 +172,8 @@ def test_there_is_no_key_in_the_transcript_before_the_reveal() -> None:
 
 
 def test_what_goes_out_has_no_room_for_a_key_whatever_its_length() -> None:
-    # The same names and shapes at every d: what depends on the keys passes through as many numbers as there are features.
+    # The same names and shapes at every d: what depends on the keys passes through as many numbers as there are
+    # features.
     shapes = []
     for dimensions in (64, 16_384):
         party = clients(ClassKeys(dimensions=dimensions))[0]
@@ -229,7 +232,8 @@ def test_a_party_scores_its_own_classes_only() -> None:
 
 
 def test_a_key_of_one_s_own_says_nothing_of_another_s_class() -> None:
-    # What a party can compute for a foreign class is a score by a random direction: the same for examples of it and of others.
+    # What a party can compute for a foreign class is a score by a random direction: the same for examples of it and of
+    # others.
     parties = clients()
     server, _ = played(parties, rounds=80)
     foreign = parties[0].local.memory["defence"]["keys"][3]
@@ -269,7 +273,8 @@ def reveal(sender: str, **keys: Tensor) -> Message:
 def test_of_several_keys_of_a_class_the_best_counts() -> None:
     basis = torch.eye(DIMENSIONS)
     final = KEYS.on_reveal(
-        KEYS.on_agree(task()), [reveal("client-0", c0=basis[0], c1=basis[1]), reveal("client-1", c1=basis[2], c3=basis[3])]
+        KEYS.on_agree(task()),
+        [reveal("client-0", c0=basis[0], c1=basis[1]), reveal("client-1", c1=basis[2], c3=basis[3])],
     )
     outputs = torch.nn.functional.normalize(0.6 * basis[0] + 0.1 * basis[1] + 0.7 * basis[2], dim=0)[None]
     scores = final.predict(outputs)
@@ -281,7 +286,9 @@ def test_of_several_keys_of_a_class_the_best_counts() -> None:
 
 def test_a_longer_key_wins_nothing() -> None:
     basis = torch.eye(DIMENSIONS)
-    final = KEYS.on_reveal(KEYS.on_agree(task()), [reveal("client-0", c0=basis[0]), reveal("client-1", c1=100 * basis[1])])
+    final = KEYS.on_reveal(
+        KEYS.on_agree(task()), [reveal("client-0", c0=basis[0]), reveal("client-1", c1=100 * basis[1])]
+    )
     outputs = torch.nn.functional.normalize(0.9 * basis[0] + 0.1 * basis[1], dim=0)[None]
     assert final.predict(outputs).argmax(1).tolist() == [0]
 
@@ -291,7 +298,10 @@ def test_a_longer_key_wins_nothing() -> None:
     [
         ({"c9": torch.ones(DIMENSIONS)}, r"A key of client-1 must be named by a class from 0 to 3. Got `9` instead"),
         ({"cx": torch.ones(DIMENSIONS)}, r"Got `x` instead"),
-        ({"c1": torch.ones(3)}, r"The key of client-1 for class 1 must be 256 finite numbers, not all 0. Got shape \(3,\)"),
+        (
+            {"c1": torch.ones(3)},
+            r"The key of client-1 for class 1 must be 256 finite numbers, not all 0. Got shape \(3,\)",
+        ),
         ({"c1": torch.zeros(DIMENSIONS)}, r"must be 256 finite numbers, not all 0"),
         ({"c1": torch.full((DIMENSIONS,), torch.nan)}, r"must be 256 finite numbers, not all 0"),
     ],
@@ -354,7 +364,9 @@ def _holds(tensor: Tensor, keys: Tensor) -> bool:
     flat_tensor = tensor.detach().flatten()
     rows = [flat_tensor] if flat_tensor.numel() == length else []
     if tensor.dim() >= 2:
-        rows += [row for matrix in (tensor.flatten(1), tensor.flatten(1).t()) if matrix.shape[1] == length for row in matrix]
+        rows += [
+            row for matrix in (tensor.flatten(1), tensor.flatten(1).t()) if matrix.shape[1] == length for row in matrix
+        ]
     rows += list(flat_tensor.unfold(0, length, 1)) if length <= flat_tensor.numel() <= 8 * length else []
     if not rows:
         return False

@@ -23,11 +23,15 @@ def gradient(batch: int = 6, size: float = 1.0, seed: int = 0) -> dict[str, torc
 
 
 def rows(tensors: Tensors) -> torch.Tensor:
-    return torch.cat([tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors.values()], 1).double()
+    return torch.cat(
+        [tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors.values()], 1
+    ).double()
 
 
 @settings(max_examples=40, deadline=None)
-@given(clip=st.floats(1e-3, 1e3), size=st.sampled_from([0.0, 1e-30, 1e-3, 1.0, 1e6, 1e30, 1e37]), batch=st.integers(1, 5))
+@given(
+    clip=st.floats(1e-3, 1e3), size=st.sampled_from([0.0, 1e-30, 1e-3, 1.0, 1e6, 1e30, 1e37]), batch=st.integers(1, 5)
+)
 def test_clipping_agrees_with_the_formula_in_double_precision(clip: float, size: float, batch: int) -> None:
     found = gradient(batch, size)
     exact = rows(found)
@@ -45,7 +49,9 @@ def test_gradients_within_the_norm_are_untouched() -> None:
 
 def test_nobody_s_gradients_stay_nobody_s() -> None:
     found = gradient(batch=0)
-    assert {name: tensor.shape for name, tensor in clip_each(found, 1.0).items()} == {n: t.shape for n, t in found.items()}
+    assert {name: tensor.shape for name, tensor in clip_each(found, 1.0).items()} == {
+        n: t.shape for n, t in found.items()
+    }
     assert len(example_norms(found)) == 0
 
 
@@ -62,7 +68,9 @@ def test_a_half_precision_norm_does_not_overflow() -> None:
     width=st.integers(1, 400),
     seed=st.integers(0, 10_000),
 )
-def test_half_precision_never_exceeds_the_bound(dtype: torch.dtype, bound: float, size: float, width: int, seed: int) -> None:
+def test_half_precision_never_exceeds_the_bound(
+    dtype: torch.dtype, bound: float, size: float, width: int, seed: int
+) -> None:
     rng = stream(seed, "half")
     found = {
         "weight": (size * torch.randn(3, width, generator=rng)).to(dtype),

@@ -70,7 +70,10 @@ def test_what_is_not_finite_never_goes_out(defence: SumKL, bad: float) -> None:
         ((torch.tensor(1.0),), r"must have one row per example in every tensor. Got `cut-0` of shape \(\) instead."),
         ((torch.rand(2, 3), torch.tensor(1.0)), r"Got `cut-0` of shape \(2, 3\), `cut-1` of shape \(\) instead."),
         ((torch.rand(2, 3), torch.rand(3, 3)), r"Got `cut-0` of shape \(2, 3\), `cut-1` of shape \(3, 3\) instead."),
-        ((torch.ones(2, 3, dtype=torch.int64),), "must hold floating-point numbers. Got another type in `cut-0` instead."),
+        (
+            (torch.ones(2, 3, dtype=torch.int64),),
+            "must hold floating-point numbers. Got another type in `cut-0` instead.",
+        ),
         (
             (torch.full((2, 3), 1e200, dtype=torch.float64),),
             r"must be of a size between 1e-150 and 1e\+150. Got 1e\+200 instead.",
@@ -97,7 +100,9 @@ def test_a_sum_that_overflows_is_no_reason_to_stop() -> None:
     assert torch.equal(with_rows(clean, clean.tensors["cut-0"], "max_norm").tensors["cut-0"], clean.tensors["cut-0"])
 
 
-@pytest.mark.parametrize("labels", [torch.tensor([0, 1, 1]), torch.tensor([False, True, True]), torch.tensor([0.0, 1.0, 1.0])])
+@pytest.mark.parametrize(
+    "labels", [torch.tensor([0, 1, 1]), torch.tensor([False, True, True]), torch.tensor([0.0, 1.0, 1.0])]
+)
 def test_labels_of_any_type_tell_the_positives(labels: torch.Tensor) -> None:
     assert positives(local(labels), 3, "sumkl").tolist() == [False, True, True]
 

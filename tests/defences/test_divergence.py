@@ -26,7 +26,9 @@ def test_sumkl_is_the_sum_of_both_divergences(dimensions: int) -> None:
         (one.along - one.across) * np.outer(axis, axis) + (one.across + variance) * np.eye(dimensions)
         for one, variance in ((noise.negatives, 0.5), (noise.positives, 1.5))
     ]
-    low, high = (multivariate_normal(middle * axis, cov, seed=0) for middle, cov in zip((0, math.sqrt(2)), spread, strict=True))
+    low, high = (
+        multivariate_normal(middle * axis, cov, seed=0) for middle, cov in zip((0, math.sqrt(2)), spread, strict=True)
+    )
     total = sum(
         np.mean(p.logpdf(x) - q.logpdf(x))
         for p, q in ((low, high), (high, low))
@@ -69,8 +71,14 @@ def test_the_best_detector_of_two_equal_gaussians_obeys_the_bound(gap: float) ->
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        (lambda: Classes(-1.0, 1, 1, 1, 0.5), r"The `negatives` of two classes must be in \[0, inf\). Got -1.0 instead."),
-        (lambda: Classes(1, math.nan, 1, 1, 0.5), r"The `positives` of two classes must be in \[0, inf\). Got nan instead."),
+        (
+            lambda: Classes(-1.0, 1, 1, 1, 0.5),
+            r"The `negatives` of two classes must be in \[0, inf\). Got -1.0 instead.",
+        ),
+        (
+            lambda: Classes(1, math.nan, 1, 1, 0.5),
+            r"The `positives` of two classes must be in \[0, inf\). Got nan instead.",
+        ),
         (lambda: Classes(1, 1, math.inf, 1, 0.5), r"The `gap` of two classes must be in \[0, inf\). Got inf instead."),
         (lambda: Classes(1, 1, 1, 0, 0.5), "The `dimensions` of two classes must be at least 1. Got 0 instead."),
         (lambda: Classes(1, 1, 1, 1, 0.0), r"The `share` of positives must be in \(0, 1\). Got 0.0 instead."),

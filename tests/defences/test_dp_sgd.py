@@ -139,7 +139,9 @@ def test_no_noise_means_no_epsilon_to_speak_of_and_a_record_can_say_so() -> None
     local = owner()
     play(DPSGD(multiplier=0.0), local, range(1))
     assert local.notes["dp_sgd.epsilon"] == math.inf
-    notes: TypeAdapter[dict[str, float]] = TypeAdapter(Record.model_fields["notes"].annotation, config=Value.model_config)
+    notes: TypeAdapter[dict[str, float]] = TypeAdapter(
+        Record.model_fields["notes"].annotation, config=Value.model_config
+    )
     assert notes.validate_json(notes.dump_json(local.notes)) == local.notes
 
 
@@ -152,7 +154,9 @@ def test_an_average_is_refused() -> None:
 
 @pytest.mark.parametrize(("examples", "batch"), [(6, 0), (5, 6)])
 def test_a_batch_that_cannot_be_of_its_examples_is_an_error(examples: int, batch: int) -> None:
-    with pytest.raises(InvalidValue, match=f"must be part of the examples that it owns.* Got {batch} of {examples} instead"):
+    with pytest.raises(
+        InvalidValue, match=f"must be part of the examples that it owns.* Got {batch} of {examples} instead"
+    ):
         DPSGD().on_gradient(gradient(batch), owner(examples))
 
 
@@ -196,7 +200,9 @@ def test_an_attacked_batch_is_noted_apart_and_leaves_the_training_as_it_is() -> 
     play(DPSGD(), local, range(2, 3), steps=1)
     attacked = {name: value for name, value in local.notes.items() if "attacked" in name}
     assert {**attacked, **alone.notes} == {**local.notes, "dp_sgd.clipped": alone.notes["dp_sgd.clipped"]}
-    assert attacked["dp_sgd.attacked.epsilon"] == pytest.approx(4.3772, abs=1e-4)  # one Gaussian mechanism, whatever the batch
+    assert attacked["dp_sgd.attacked.epsilon"] == pytest.approx(
+        4.3772, abs=1e-4
+    )  # one Gaussian mechanism, whatever the batch
     assert (attacked["dp_sgd.attacked.delta"], attacked["dp_sgd.attacked.participations"]) == (1e-5, 1)
 
 
@@ -230,7 +236,9 @@ def test_other_kinds_of_message_are_refused() -> None:
 def test_broken_gradients_are_not_clipped_into_shape() -> None:
     broken = gradient()
     broken.tensors["bias"][1, 1] = float("nan")
-    with pytest.raises(InvalidValue, match=r"gradient of client-0 in round -1 under dp_sgd must hold finite numbers.*`bias`"):
+    with pytest.raises(
+        InvalidValue, match=r"gradient of client-0 in round -1 under dp_sgd must hold finite numbers.*`bias`"
+    ):
         DPSGD().on_gradient(broken, owner())
 
 

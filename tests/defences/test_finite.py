@@ -12,7 +12,15 @@ from leaktight.core.message import Kind, Message
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
 from leaktight.defences.finite import finite, finite_tensors
 
-DEFENCES = [GaussianNoise(), LaplaceNoise(), Pruning(), TopK(), TopK(residual=True), GaussianNoise(std=0), TopK(share=1.0)]
+DEFENCES = [
+    GaussianNoise(),
+    LaplaceNoise(),
+    Pruning(),
+    TopK(),
+    TopK(residual=True),
+    GaussianNoise(std=0),
+    TopK(share=1.0),
+]
 
 
 def message(**tensors: torch.Tensor) -> Message:
@@ -26,12 +34,16 @@ def test_finite_messages_come_back_as_they_are() -> None:
 
 def test_every_broken_tensor_is_named_at_once() -> None:
     broken = message(a=torch.tensor([float("inf")]), b=torch.tensor([0.0]), c=torch.tensor(float("nan")))
-    with pytest.raises(InvalidValue, match=r"gradient of client-0 in round 3 under pruning must hold finite.*`a`, `c` instead"):
+    with pytest.raises(
+        InvalidValue, match=r"gradient of client-0 in round 3 under pruning must hold finite.*`a`, `c` instead"
+    ):
         finite(broken, "pruning")
 
 
 def test_whole_numbers_are_named() -> None:
-    with pytest.raises(InvalidValue, match=r"A message must hold floating-point numbers\. Got another type in `count` instead"):
+    with pytest.raises(
+        InvalidValue, match=r"A message must hold floating-point numbers\. Got another type in `count` instead"
+    ):
         finite_tensors({"count": torch.tensor([1, 2])}, "A message")
 
 
@@ -44,7 +56,9 @@ def test_no_defence_lets_a_broken_message_through(defence: Defence, value: float
 
 
 def test_dp_sgd_lets_no_broken_message_through() -> None:
-    local = Local("client-0", seed=0, memory={"unsent": 1, "spent": {"costs": torch.zeros(151)}, "clipped": 0, "seen": 1})
+    local = Local(
+        "client-0", seed=0, memory={"unsent": 1, "spent": {"costs": torch.zeros(151)}, "clipped": 0, "seen": 1}
+    )
     with pytest.raises(InvalidValue, match=r"under dp_sgd must hold finite numbers"):
         DPSGD().on_message(message(bad=torch.tensor([float("nan")])), local)
 

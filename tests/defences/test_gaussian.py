@@ -18,7 +18,12 @@ N = 20_000
 
 def message(value: float = 0.0) -> Message:
     return Message(
-        Kind.UPDATE, "client-0", "server", 0, {"a": torch.full((N,), value), "b": torch.full((2, 3), value)}, {"examples": 5.0}
+        Kind.UPDATE,
+        "client-0",
+        "server",
+        0,
+        {"a": torch.full((N,), value), "b": torch.full((2, 3), value)},
+        {"examples": 5.0},
     )
 
 

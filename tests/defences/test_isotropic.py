@@ -21,7 +21,11 @@ def message(rows: torch.Tensor) -> Message:
 
 def test_it_is_the_formula_with_the_party_s_own_stream() -> None:
     rows = torch.rand(5, 4, generator=stream(0))
-    sent = IsotropicNoise(ratio=2.0).on_message(message(rows), Local("label-party", seed=7, now=Now(round=3))).tensors["cut"]
+    sent = (
+        IsotropicNoise(ratio=2.0)
+        .on_message(message(rows), Local("label-party", seed=7, now=Now(round=3)))
+        .tensors["cut"]
+    )
     std = 2.0 * rows.norm(dim=1).max().item() / 2
     assert torch.allclose(sent, rows + std * torch.randn(5, 4, generator=stream(7, "label-party", 3)))
 
@@ -51,7 +55,10 @@ def test_ratio_zero_and_nothing_to_send_are_left_alone() -> None:
     rows = torch.rand(3, 2)
     assert IsotropicNoise(ratio=0.0).on_message(message(rows), Local("label-party", seed=0)).tensors["cut"] is rows
     for empty in (torch.zeros(0, 4), torch.zeros(3, 0)):
-        assert IsotropicNoise().on_message(message(empty), Local("label-party", seed=0)).tensors["cut"].shape == empty.shape
+        assert (
+            IsotropicNoise().on_message(message(empty), Local("label-party", seed=0)).tensors["cut"].shape
+            == empty.shape
+        )
     zeros = torch.zeros(3, 2)
     assert torch.equal(IsotropicNoise().on_message(message(zeros), Local("label-party", seed=0)).tensors["cut"], zeros)
 

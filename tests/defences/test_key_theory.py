@@ -1,4 +1,7 @@
-"""Key theory: Eq. 6 to 9 and Appendix A of the paper by closed form and by Monte Carlo, and how random keys lie to each other."""
+"""Key theory: Eq.
+
+6 to 9 and Appendix A of the paper by closed form and by Monte Carlo, and how random keys lie to each other.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,9 @@ def test_each_dimension_integrates_to_the_exponential_of_half_its_square() -> No
     value = 0.7
     psi = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
     density = (-0.5 * psi.square()).exp() / math.sqrt(2 * math.pi)
-    assert torch.trapezoid(density * (value * psi).exp(), psi).item() == pytest.approx(math.exp(0.5 * value**2), rel=1e-9)
+    assert torch.trapezoid(density * (value * psi).exp(), psi).item() == pytest.approx(
+        math.exp(0.5 * value**2), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("dimensions", [2, 8, 32])

@@ -131,7 +131,8 @@ def test_a_count_of_zero_is_no_defence() -> None:
     off = toy_run(LayerGuard(count=0, layers=BOTH))
     for key, ground_truth in clean.truths.items():
         assert all(
-            torch.equal(tensor, off.truths[key].sent.tensors[name]) for name, tensor in ground_truth.sent.tensors.items()
+            torch.equal(tensor, off.truths[key].sent.tensors[name])
+            for name, tensor in ground_truth.sent.tensors.items()
         )
 
 
@@ -243,7 +244,9 @@ def test_a_ranking_of_another_model_is_an_error(stored: Callable[..., str], tmp_
 
 
 def test_a_layer_that_another_defence_has_fixed_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"guards layers that learn and are shared. Got `head`, which another defence has fixed"):
+    with pytest.raises(
+        Refusal, match=r"guards layers that learn and are shared. Got `head`, which another defence has fixed"
+    ):
         Chain(links=(ClassKeys(), LayerGuard(layers=("head",)))).on_agree(toy_task())
 
 
@@ -259,7 +262,9 @@ def test_more_layers_than_there_are() -> None:
 
 
 def test_public_data_of_another_kind_is_an_error() -> None:
-    with pytest.raises(InvalidValue, match=r"shape \(1, 3, 4\) and 4 classes .* Got shape \(1, 8, 8\) and 10 classes instead"):
+    with pytest.raises(
+        InvalidValue, match=r"shape \(1, 3, 4\) and 4 classes .* Got shape \(1, 8, 8\) and 10 classes instead"
+    ):
         LayerGuard(public=Digits()).on_agree(toy_task())
 
 
@@ -291,7 +296,9 @@ def test_split_learning_has_no_layers_to_guard() -> None:
         cut_run(LayerGuard(layers=("head",)))
     defence = LayerGuard(layers=("head",))
     cut = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": torch.ones(2, 2)})
-    with pytest.raises(Refusal, match=r"guards layers of gradients and updates. Got a message of kind cut_gradient instead"):
+    with pytest.raises(
+        Refusal, match=r"guards layers of gradients and updates. Got a message of kind cut_gradient instead"
+    ):
         defence.on_message(cut, ready(defence))
 
 
@@ -302,7 +309,10 @@ def test_split_learning_has_no_layers_to_guard() -> None:
         ({"layers": ["a"], "ranking": "b"}, "Got `layers` and `ranking` instead."),
         ({"layers": ["a", "b", "a"]}, "The `layers` of layer_guard must be different ones. Got a, b, a instead."),
         ({"layers": ["a"], "risk": "labels"}, "The `risk` of layer_guard must be left out without a `ranking`"),
-        ({"ranking": "a", "risk": "label"}, "must be one of 'property', 'reconstruction' or 'labels'. Got 'label' instead."),
+        (
+            {"ranking": "a", "risk": "label"},
+            "must be one of 'property', 'reconstruction' or 'labels'. Got 'label' instead.",
+        ),
         ({"layers": ["a"], "count": -1}, "The `count` of layer_guard must be at least 0. Got -1 instead."),
         ({"layers": ["a"], "guard": Polarization()}, "Got polarization instead, which does nothing to a message."),
         ({"layers": ["a"], "guard": {"kind": "none"}}, "Got none instead, which does nothing to a message."),
@@ -313,7 +323,10 @@ def test_split_learning_has_no_layers_to_guard() -> None:
             "Got local_dp instead, whose epsilon would leave out what the other layers tell.",
         ),
         ({"layers": ["a"], "guard": GaussianNoise(each="step")}, "which acts on the gradient of each local step."),
-        ({"layers": ["a"], "guard": LayerGuard(layers=("a",))}, "Got layer_guard instead, which acts in `on_agree` too."),
+        (
+            {"layers": ["a"], "guard": LayerGuard(layers=("a",))},
+            "Got layer_guard instead, which acts in `on_agree` too.",
+        ),
         ({"layers": ["a"], "guard": Chain(links=(TopK(), DPSGD()))}, "Got dp_sgd instead, which needs"),
     ],
 )

@@ -16,7 +16,9 @@ from leaktight.defences import LocalDP, TopK
 
 
 def update(**tensors):
-    return Message(Kind.UPDATE, "client-0", "server", 0, {name: torch.as_tensor(value) for name, value in tensors.items()})
+    return Message(
+        Kind.UPDATE, "client-0", "server", 0, {name: torch.as_tensor(value) for name, value in tensors.items()}
+    )
 
 
 def norm(message):
@@ -24,7 +26,9 @@ def norm(message):
 
 
 def test_a_message_is_clipped_as_a_whole_scalars_included():
-    sent = LocalDP(clip=1.0, multiplier=0.0).on_message(update(weight=torch.full((4,), 3.0), scale=8.0), Local("client-0", 0))
+    sent = LocalDP(clip=1.0, multiplier=0.0).on_message(
+        update(weight=torch.full((4,), 3.0), scale=8.0), Local("client-0", 0)
+    )
     assert norm(sent) == pytest.approx(1.0, rel=1e-5)
     assert sent.tensors["scale"].shape == ()
     assert float(sent.tensors["scale"]) == pytest.approx(0.8)
@@ -67,12 +71,15 @@ def test_what_the_budget_rests_on_is_said():
     [budget] = budgets_of(local.notes)
     # By dp-accounting 4.0113 for three Gaussian mechanisms of half the multiplier, see test_accountant.
     assert str(budget) == (
-        "epsilon at most 4.01 at delta 1e-05 (upper bound; whole messages, 3 of one participant, so that no sampling is assumed)"
+        "epsilon at most 4.01 at delta 1e-05 (upper bound; whole messages, 3 of one participant, so that no sampling "
+        "is assumed)"
     )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from([torch.float16, torch.bfloat16]), st.floats(0.01, 100), st.integers(1, 500), st.integers(0, 1000))
+@given(
+    st.sampled_from([torch.float16, torch.bfloat16]), st.floats(0.01, 100), st.integers(1, 500), st.integers(0, 1000)
+)
 def test_half_precision_is_never_longer_than_the_bound(dtype, clip, width, seed):
     found = (300 * torch.randn(width, generator=torch.Generator().manual_seed(seed))).to(dtype)
     sent = LocalDP(clip=clip, multiplier=0.0).on_message(update(weight=found, scale=found[0]), Local("client-0", 0))

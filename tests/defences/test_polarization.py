@@ -154,11 +154,15 @@ def test_names_go_out_as_they_would_without_it() -> None:
         RoundRobin(optimiser=Adam(learning_rate=0.003)),
     ],
 )
-@pytest.mark.parametrize("links", [(), (GaussianNoise(std=1e-3),), (TopK(share=0.3),), (DPSGD(clip=10.0, multiplier=0.5),)])
+@pytest.mark.parametrize(
+    "links", [(), (GaussianNoise(std=1e-3),), (TopK(share=0.3),), (DPSGD(clip=10.0, multiplier=0.5),)]
+)
 def test_it_trains_under_every_protocol_and_in_chains(
     protocol: FedSGD | FedAvg | RoundRobin, links: tuple[Defence, ...]
 ) -> None:
-    defence = Chain(links=(Polarization(alpha2=0.05, bits=BITS), *links)) if links else Polarization(alpha2=0.05, bits=BITS)
+    defence = (
+        Chain(links=(Polarization(alpha2=0.05, bits=BITS), *links)) if links else Polarization(alpha2=0.05, bits=BITS)
+    )
     scenario = Federated(data=Digits(), model=MLP(), participants=2, protocol=protocol, rounds=2, batch_size=8)
     training = scenario.train(defence, seed=0)
     memories = training.snapshots["end"].memories["client-0"]
@@ -191,7 +195,9 @@ def test_the_head_is_remembered_and_trained_between_messages() -> None:
 def test_noise_on_steps_reaches_the_private_head_and_noise_on_messages_does_not() -> None:
     def head(*links: Defence) -> torch.Tensor:
         defence = Chain(links=(Polarization(bits=BITS), *links))
-        client = Client("client-0", task(), batch(20), defence, Local("client-0", seed=0), batch_size=5, shares=Kind.UPDATE)
+        client = Client(
+            "client-0", task(), batch(20), defence, Local("client-0", seed=0), batch_size=5, shares=Kind.UPDATE
+        )
         client.respond(Server(task().public_parameters()).ask("client-0", 0))
         found: torch.Tensor = client.local.memory["private"]["head.private.weight"]
         return found

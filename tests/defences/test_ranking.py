@@ -47,7 +47,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_a_damaged_file(file: Path, held: bytes) -> None:
     file.write_bytes(held)
-    with pytest.raises(InvalidValue, match=r"`.*layers\.json` must be a whole result of `leaktight layers`. It is damaged"):
+    with pytest.raises(
+        InvalidValue, match=r"`.*layers\.json` must be a whole result of `leaktight layers`. It is damaged"
+    ):
         read_ranking(file, "property")
 
 

@@ -98,7 +98,10 @@ def test_the_noise_has_the_covariances_of_theorem_1(settings: dict[str, Any], sh
         assert along.mean().abs().item() <= 5 * math.sqrt(noise.along / len(sample))
         # What rounding in single precision leaves across a difference without noise there.
         rounding = 1e-6 * math.sqrt(noise.along)
-        covariance, complement = across.T @ across / len(across), torch.eye(len(unit)).double() - torch.outer(unit, unit)
+        covariance, complement = (
+            across.T @ across / len(across),
+            torch.eye(len(unit)).double() - torch.outer(unit, unit),
+        )
         assert (covariance - noise.across * complement).abs().max().item() <= tolerance * noise.across + rounding**2
         together = (across.T @ along / len(across)).abs().max().item()
         assert together <= tolerance * math.sqrt(noise.across * noise.along) + rounding * math.sqrt(noise.along)
@@ -128,7 +131,11 @@ def test_the_notes_say_what_holds(defence: SumKL) -> None:
     local = party(labels)
     protect(defence, rows, local)
     classes, _ = estimated(rows, labels)
-    noise = least(classes, allowed_sumkl(defence.bound)) if defence.bound else strongest(classes, defence.scale * classes.gap)
+    noise = (
+        least(classes, allowed_sumkl(defence.bound))
+        if defence.bound
+        else strongest(classes, defence.scale * classes.gap)
+    )
     after = sumkl(classes, noise)
     assert local.notes == {
         "sumkl.before": pytest.approx(sumkl(classes, Protection()), rel=1e-4),
@@ -172,7 +179,9 @@ def test_the_bound_is_one_of_a_single_message_and_sums_over_many_tell_more() -> 
     """The docstring's warning: scores of one example, added up over passes with noise drawn anew, beat any single one."""
     rows, labels = two_classes(n=2000, d=8)
     _, difference = estimated(rows, labels)
-    scores = torch.stack([protect(SumKL(bound=0.4), rows, party(labels, seed)).double() @ difference for seed in range(40)])
+    scores = torch.stack(
+        [protect(SumKL(bound=0.4), rows, party(labels, seed)).double() @ difference for seed in range(40)]
+    )
     single, summed = auc(scores[0], labels), auc(scores.sum(0), labels)
     assert single < 0.65
     assert summed > single + 0.1
@@ -410,7 +419,10 @@ def test_the_goal_in_use_is_the_strength() -> None:
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ({"bound": 0.3, "scale": 1.0}, "sumkl must have a `bound` or a `scale`. Got 0.3 and 1.0 instead; leave one out."),
+        (
+            {"bound": 0.3, "scale": 1.0},
+            "sumkl must have a `bound` or a `scale`. Got 0.3 and 1.0 instead; leave one out.",
+        ),
         ({"bound": 0.5}, "The `bound` of sumkl must be below 0.5. Got 0.5 instead."),
         ({"bound": 0.0}, "The `bound` of sumkl must be above 0. Got 0.0 instead."),
         ({"scale": -1.0}, "The `scale` of sumkl must be at least 0. Got -1.0 instead."),

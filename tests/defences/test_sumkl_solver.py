@@ -34,8 +34,8 @@ def instance(rng: np.random.Generator, number: int) -> tuple[Classes, float]:
 def brute_force(classes: Classes, budget: float, starts: list[np.ndarray]) -> float:
     """Return the least sumKL that SLSQP finds from many starts over all four eigenvalues, from the paper's own constraints.
 
-    The unknowns are the parts of the budget that the eigenvalues take, in units of the largest size, and the goal is the logarithm: otherwise
-    the reference is what fails. What it returns is pushed back to where the constraints hold.
+    The unknowns are the parts of the budget that the eigenvalues take, in units of the largest size, and the goal is
+    the logarithm: otherwise the reference is what fails. What it returns is pushed back to where the constraints hold.
     """
     unit = max(classes.negatives, classes.positives, classes.gap)
     u, v, g, budget = (size / unit for size in (classes.negatives, classes.positives, classes.gap, budget))
@@ -107,7 +107,8 @@ def test_any_numbers_give_feasible_finite_noise(classes: Classes, budget: float)
 @given(classes=anything, bound=st.floats(1e-6, 0.4999))
 def test_any_numbers_give_noise_that_meets_the_bound(classes: Classes, bound: float) -> None:
     sizes = [size for size in (classes.negatives, classes.positives, classes.gap) if size > 0]
-    # Noise beyond the largest number, or below the smallest, is not there to be had; sizes 10^100 apart are beyond the solver.
+    # Noise beyond the largest number, or below the smallest, is not there to be had; sizes 10^100 apart are beyond the
+    # solver.
     assume(not sizes or (1e-250 < max(sizes) < 1e250 and max(sizes) < 1e90 * min(sizes)))
     noise = least(classes, allowed_sumkl(bound))
     assert feasible(classes, noise, math.inf)
@@ -119,7 +120,9 @@ def test_any_numbers_give_noise_that_meets_the_bound(classes: Classes, bound: fl
     "sizes", [(5e-324, 5e-324, 5e-324), (5e-324, 1.5e-323, 0.0), (0.0, 5e-324, 1e-320), (1e-310, 0.0, 1.0)]
 )
 @pytest.mark.parametrize("dimensions", [1, 3, 4096])
-def test_numbers_without_digits_end_the_search(sizes: tuple[float, float, float], dimensions: int, budget: float) -> None:
+def test_numbers_without_digits_end_the_search(
+    sizes: tuple[float, float, float], dimensions: int, budget: float
+) -> None:
     for share in (0.001, 0.3, 0.999):
         classes = Classes(*sizes, dimensions, share)
         assert feasible(classes, strongest(classes, budget), budget)
@@ -132,9 +135,14 @@ ordinary = st.builds(Classes, close, close, close, st.integers(1, 4096), st.floa
 
 @settings(max_examples=200, deadline=None)
 @given(
-    classes=ordinary, relative=st.floats(-2, 2), moves=st.lists(st.floats(-1, 1), min_size=4, max_size=4), step=st.floats(-6, 0)
+    classes=ordinary,
+    relative=st.floats(-2, 2),
+    moves=st.lists(st.floats(-1, 1), min_size=4, max_size=4),
+    step=st.floats(-6, 0),
 )
-def test_no_move_within_the_constraints_is_better(classes: Classes, relative: float, moves: list[float], step: float) -> None:
+def test_no_move_within_the_constraints_is_better(
+    classes: Classes, relative: float, moves: list[float], step: float
+) -> None:
     budget = classes.gap * 10**relative
     noise = strongest(classes, budget)
     d, p = classes.dimensions, classes.share
@@ -191,8 +199,12 @@ def test_the_problem_has_no_scale(classes: Classes, relative: float, factor: flo
 def test_swapping_the_classes_swaps_the_noise(classes: Classes, relative: float) -> None:
     assume(classes.negatives != classes.positives)
     budget = classes.gap * 10**relative
-    swapped = dataclasses.replace(classes, negatives=classes.positives, positives=classes.negatives, share=1 - classes.share)
-    assert sumkl(swapped, strongest(swapped, budget)) == pytest.approx(sumkl(classes, strongest(classes, budget)), rel=1e-9)
+    swapped = dataclasses.replace(
+        classes, negatives=classes.positives, positives=classes.negatives, share=1 - classes.share
+    )
+    assert sumkl(swapped, strongest(swapped, budget)) == pytest.approx(
+        sumkl(classes, strongest(classes, budget)), rel=1e-9
+    )
 
 
 @settings(max_examples=100, deadline=None)

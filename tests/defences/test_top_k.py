@@ -54,7 +54,9 @@ def test_the_scope_of_a_tensor_takes_the_share_of_each() -> None:
 
 def test_the_scope_of_a_message_may_silence_a_tensor() -> None:
     tensors = {"large": torch.full((5,), 9.0), "small": torch.full((5,), 1.0)}
-    sent = TopK(share=0.5).on_message(Message(Kind.GRADIENT, "client-0", "server", 0, tensors), Local("client-0", seed=0))
+    sent = TopK(share=0.5).on_message(
+        Message(Kind.GRADIENT, "client-0", "server", 0, tensors), Local("client-0", seed=0)
+    )
     assert torch.equal(sent.tensors["large"], tensors["large"])
     assert sent.tensors["small"].count_nonzero() == 0
 

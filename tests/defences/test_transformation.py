@@ -85,7 +85,9 @@ def test_crop_and_flip_come_first() -> None:
     raw, rng = batch(), local().draws
     wanted = HYBRID.apply(crop_flip(raw.inputs, rng), rng)
     assert torch.equal(Transformation(policy=HYBRID, crop_flip=True).on_batch(raw, local()).inputs, wanted)
-    assert torch.equal(Transformation(crop_flip=True).on_batch(raw, local()).inputs, crop_flip(raw.inputs, local().draws))
+    assert torch.equal(
+        Transformation(crop_flip=True).on_batch(raw, local()).inputs, crop_flip(raw.inputs, local().draws)
+    )
 
 
 def test_listed_probabilities_reach_the_policy() -> None:
@@ -188,7 +190,11 @@ def test_the_name_in_a_report_tells_the_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({}, "transformation must be told what to do by `policy` or `file`, or to `crop_flip`. Got none of them instead."),
+        (
+            {},
+            "transformation must be told what to do by `policy` or `file`, or to `crop_flip`. Got none of them "
+            "instead.",
+        ),
         (
             {"policy": "3", "file": "policy.toml"},
             "transformation must be told its policy by one of `policy` and `file`. Got both instead.",
@@ -198,7 +204,10 @@ def test_the_name_in_a_report_tells_the_policy(tmp_path: Path) -> None:
             {"policy": "3;1"},
             "A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got '3;1' instead.",
         ),
-        ({"policy": "3", "probability": "often"}, "The `probability` of transformation must be one of 'always' or 'listed'."),
+        (
+            {"policy": "3", "probability": "often"},
+            "The `probability` of transformation must be one of 'always' or 'listed'.",
+        ),
         ({"file": 3}, "The `file` of transformation must be a valid string. Got 3 instead."),
         ({"policy": "3", "strength": 1}, "transformation has no setting `strength`."),
     ],

@@ -73,7 +73,9 @@ KEEPING = {
 
 @pytest.mark.parametrize("links", KEEPING.values(), ids=KEEPING)
 def test_a_layer_that_another_defence_keeps_back_is_refused(links: tuple[Defence, ...]) -> None:
-    with pytest.raises(Refusal, match=r"withhold leaves out layers of a message\. Got `(head|body\.1)`, which another defence"):
+    with pytest.raises(
+        Refusal, match=r"withhold leaves out layers of a message\. Got `(head|body\.1)`, which another defence"
+    ):
         toy_run(Chain(links=links))
 
 

@@ -19,7 +19,9 @@ def test_the_best_protection_within_the_budget_is_chosen(made):
     protects, within, limits = advice(records)
     assert within.question == "At most 2 points of accuracy?"
     assert within.defence == TopK(share=0.1)
-    assert "The best protection measured is top-k (share 0.1): reduced; 1 of 8 images can be recognised" in within.sentence
+    assert (
+        "The best protection measured is top-k (share 0.1): reduced; 1 of 8 images can be recognised" in within.sentence
+    )
     assert "1.0 points of accuracy (95 % interval" in within.sentence
     assert "reaches beyond the budget" in within.sentence
     assert protects.question == "What was bounded or not broken, at the lowest price?"
@@ -57,7 +59,9 @@ def test_an_interval_inside_the_budget_needs_no_warning(made):
 
 
 def test_a_budget_that_nothing_meets_says_so_and_names_the_cheapest(made):
-    records = once([*made.two_principles(TopK(share=0.1), accuracy=0.7), *made.two_principles(TopK(share=0.01), accuracy=0.5)])
+    records = once(
+        [*made.two_principles(TopK(share=0.1), accuracy=0.7), *made.two_principles(TopK(share=0.01), accuracy=0.5)]
+    )
     _, within, _ = advice(records)
     assert within.defence is None
     assert within.sentence.startswith(
@@ -67,7 +71,10 @@ def test_a_budget_that_nothing_meets_says_so_and_names_the_cheapest(made):
 
 def test_budgets_with_the_same_answer_are_asked_about_together(made):
     found = advice(made.two_principles(TopK(), accuracy=0.7), budgets=(0.01, 0.02, 0.05, 0.2))
-    assert [item.question for item in found[1:3]] == ["At most 1, 2 or 5 points of accuracy?", "At most 20 points of accuracy?"]
+    assert [item.question for item in found[1:3]] == [
+        "At most 1, 2 or 5 points of accuracy?",
+        "At most 20 points of accuracy?",
+    ]
 
 
 def test_a_cheap_defence_that_does_not_help_is_not_recommended(made):
@@ -79,7 +86,11 @@ def test_a_cheap_defence_that_does_not_help_is_not_recommended(made):
 
 
 def test_nothing_that_is_unknown_is_named(made):
-    records = [made.record(psnr=38), made.record(TopK(), psnr=9), made.record(GaussianNoise(), psnr=9, extra=made.searches(8))]
+    records = [
+        made.record(psnr=38),
+        made.record(TopK(), psnr=9),
+        made.record(GaussianNoise(), psnr=9, extra=made.searches(8)),
+    ]
     found = advice(records)
     assert {item.defence for item in found} == {None}
     assert not any("top-k" in item.sentence.lower() or "noise" in item.sentence.lower() for item in found)

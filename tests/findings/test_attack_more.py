@@ -48,13 +48,17 @@ def test_each_time_it_tries_four_times_as_hard(audit):
     plan, judgements = audit(noise=10, top=10)
     first = plan_more(plan, judgements)
     second = plan_more(first, judgements)
-    assert [one.label for one in second.further] == ["strongest, 4 times as long"] * 3 + ["strongest, 16 times as long"] * 3
+    assert [one.label for one in second.further] == ["strongest, 4 times as long"] * 3 + [
+        "strongest, 16 times as long"
+    ] * 3
     assert [one.probe.attack.member(POSTERIOR).iterations for one in second.further[::3]] == [1200, 4800]
     assert second.further[:3] == first.further
 
 
 def test_where_everything_is_broken_nothing_is_left(audit):
-    with pytest.raises(InvalidValue, match=r"^Every defence of this audit is broken, so there is nothing left to attack\."):
+    with pytest.raises(
+        InvalidValue, match=r"^Every defence of this audit is broken, so there is nothing left to attack\."
+    ):
         plan_more(*audit(noise=30, top=30))
 
 

@@ -41,7 +41,9 @@ def test_cap_is_equation_1_over_the_strengths_without_the_undefended_row(made):
 def test_a_distance_that_was_not_measured_everywhere_has_no_cap(made):
     assert set(curves(made.sweep(labels=None, untraced=None))[0].caps) == {"reconstruction"}
     records = made.sweep(untraced=None)
-    records[1] = made.record(GaussianNoise(std=1e-4), accuracy=0.8, extra=made.characteristic(50.0, 0.1, 0.5), labels=None)
+    records[1] = made.record(
+        GaussianNoise(std=1e-4), accuracy=0.8, extra=made.characteristic(50.0, 0.1, 0.5), labels=None
+    )
     noise, top_k = curves(records)
     assert set(noise.caps) == {"reconstruction"}
     assert set(top_k.caps) == {"reconstruction", "membership"}
@@ -110,13 +112,20 @@ def test_the_leading_curve_is_where_most_leaks_under_the_strongest_attack(made):
     summary = summarise(records)
     assert len(summary.curves) == 6
     chosen = leading(summary.curves, summary.judgements)
-    assert [(c.family, c.attack, c.batch_size) for c in chosen] == [("Gaussian noise", "dlg2019", 1), ("top-k", "dlg2019", 1)]
+    assert [(c.family, c.attack, c.batch_size) for c in chosen] == [
+        ("Gaussian noise", "dlg2019", 1),
+        ("top-k", "dlg2019", 1),
+    ]
     assert [c.batch_size for c in leading(curves_of(rows_of(made.sweep(batch_size=4))), summary.judgements)] == [4, 4]
     assert leading((), ()) == ()
 
 
 def farther(reading):
-    return reading.model_copy(update={"value": 2 * reading.value}) if reading.name == DISTANCES["reconstruction"] else reading
+    return (
+        reading.model_copy(update={"value": 2 * reading.value})
+        if reading.name == DISTANCES["reconstruction"]
+        else reading
+    )
 
 
 def test_a_distance_is_taken_against_the_raw_examples(made):

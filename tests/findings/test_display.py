@@ -15,7 +15,10 @@ from leaktight.findings import display
 def test_a_defence_is_named_with_its_strength_even_at_the_default():
     assert display.name_of(GaussianNoise()) == "Gaussian noise (std 0.01)"
     assert display.name_of(TopK(share=0.05, residual=True)) == "top-k (share 0.05, residual True)"
-    assert display.name_of(Chain(links=(TopK(share=0.1), GaussianNoise(std=1)))) == "top-k (share 0.1) + Gaussian noise (std 1)"
+    assert (
+        display.name_of(Chain(links=(TopK(share=0.1), GaussianNoise(std=1))))
+        == "top-k (share 0.1) + Gaussian noise (std 1)"
+    )
 
 
 def test_a_guard_is_named_with_what_it_does_and_without_places_on_the_disk():
@@ -23,7 +26,10 @@ def test_a_guard_is_named_with_what_it_does_and_without_places_on_the_disk():
     assert display.name_of(Withhold(layers=layers)) == "withholding (layers body.linear1, head)"
     guard = LayerGuard(guard=GaussianNoise(std=0.5), count=2, layers=layers)
     assert display.name_of(guard) == "layer guard (guard Gaussian noise (std 0.5), count 2, layers body.linear1, head)"
-    assert display.name_of(guard, ("guard", "std")) == "layer guard (guard Gaussian noise, count 2, layers body.linear1, head)"
+    assert (
+        display.name_of(guard, ("guard", "std"))
+        == "layer guard (guard Gaussian noise, count 2, layers body.linear1, head)"
+    )
     assert display.family_of(LayerGuard(public=Digits())) == "layer guard (public digits)"
     stored = LayerGuard(ranking="patients/anna/layers.json", risk="labels")
     assert display.name_of(stored) == "layer guard (count 1, ranking from a file, risk labels)"
@@ -63,7 +69,8 @@ def test_gist_is_one_paragraph_without_markup():
 
 
 @pytest.mark.parametrize(
-    ("value", "n", "text"), [(1, 8, "all 8"), (0, 8, "none of 8"), (0.375, 8, "3 of 8"), (1, 1, "1 of 1"), (0, 1, "none of 1")]
+    ("value", "n", "text"),
+    [(1, 8, "all 8"), (0, 8, "none of 8"), (0.375, 8, "3 of 8"), (1, 1, "1 of 1"), (0, 1, "none of 1")],
 )
 def test_counts(value, n, text):
     assert texts.show_count(Reading(name="share", value=value, n=n)) == text
@@ -94,7 +101,10 @@ def test_readings_have_titles(name, title):
 
 def test_what_a_plugin_brings_is_named_as_it_says(toys: ModuleType) -> None:
     assert display.name_of(toys.ToyNoise(std=0.5)) == "noise of the toys (std 0.5)"
-    assert display.name_of(Chain(links=(TopK(share=0.1), toys.ToyNoise()))) == "top-k (share 0.1) + noise of the toys (std 0.1)"
+    assert (
+        display.name_of(Chain(links=(TopK(share=0.1), toys.ToyNoise())))
+        == "top-k (share 0.1) + noise of the toys (std 0.1)"
+    )
     assert display.title_of("turns") == "turns taken"
     assert display.title_of("size_share") == "size of what was handed out, share"
     assert display.title_of("toy_count") == "toy count"
@@ -110,7 +120,9 @@ def test_a_name_can_leave_one_number_out_wherever_it_is():
     assert display.name_of(chain, ("links", 1, "std")) == "top-k (share 0.05) + Gaussian noise"
     assert display.name_of(chain, ("links", 0, "share")) == "top-k + Gaussian noise (std 1)"
     nested = Chain(links=(chain, DPSGD()))
-    assert display.name_of(nested, ("links", 0, "links", 1, "std")).startswith("top-k (share 0.05) + Gaussian noise + DP-SGD")
+    assert display.name_of(nested, ("links", 0, "links", 1, "std")).startswith(
+        "top-k (share 0.05) + Gaussian noise + DP-SGD"
+    )
     assert display.name_of(TopK(share=0.05, noise=0.1), ("noise",)) == "top-k (share 0.05)"
     assert display.name_of(chain, ("std",)) == display.name_of(chain)
 

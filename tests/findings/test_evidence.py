@@ -12,7 +12,9 @@ from leaktight.findings.verdict import judge
 def tried(records):
     rows = rows_of(records)
     return tried_in(
-        Images(), [row for row in rows if not is_undefended(row.defence)], [row for row in rows if is_undefended(row.defence)]
+        Images(),
+        [row for row in rows if not is_undefended(row.defence)],
+        [row for row in rows if is_undefended(row.defence)],
     )
 
 

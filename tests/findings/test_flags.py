@@ -37,7 +37,10 @@ def test_a_sound_audit_raises_nothing(made):
     kept = {"accuracy": None, "extra": (accuracy_reading(torch.arange(100) < 80, torch.arange(100) % 10, keep=True),)}
     records = [made.control(), made.null()]
     for stage in ("initial", "end"):
-        records += [made.record(psnr=38, stage=stage, **kept), made.record(TopK(), psnr=20, stage=stage, **adaptive, **kept)]
+        records += [
+            made.record(psnr=38, stage=stage, **kept),
+            made.record(TopK(), psnr=20, stage=stage, **adaptive, **kept),
+        ]
     assert raise_flags(records) == ()
 
 
@@ -85,7 +88,9 @@ def test_only_attacks_that_ignore_the_defence_are_flagged(made):
 @pytest.mark.parametrize(("knows", "models"), [((Knows.LOCAL_STEPS,), False), ((Knows.DEFENCE,), True)])
 def test_an_attack_models_a_defence_only_where_it_is_told_of_it(made, knows, models):
     alone = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive", knows=knows)
-    team = made.record(TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team", knows=knows)
+    team = made.record(
+        TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team", knows=knows
+    )
     for record in (alone, team):
         assert len(only_non_adaptive([record])) == (not models)
     rows = rows_of([alone, team])
@@ -271,7 +276,9 @@ def test_noise_that_hides_labels_is_not_called_private(made):
 
 def test_a_null_view_that_is_lucky_raises_no_flag_and_one_that_knows_does(made):
     def told(value):
-        reading = Reading(name="leak_auc", value=value, low=value - 0.03, high=value + 0.03, n=40, chance=0.5, leaks="high")
+        reading = Reading(
+            name="leak_auc", value=value, low=value - 0.03, high=value + 0.03, n=40, chance=0.5, leaks="high"
+        )
         return made.null(psnr=None, extra=(reading,))
 
     assert null_above_chance([told(0.45), told(0.5), told(0.54)]) == []

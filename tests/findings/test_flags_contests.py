@@ -37,7 +37,14 @@ SUITE, LEARNED = Suite.model_construct(kind="suite"), Learned.model_construct(ki
 
 
 def part(name, psnr, n=8):
-    each: dict[str, Any] = {"low": psnr - 1, "high": psnr + 1, "n": n, "chance": 11.0, "leaks": "high", "against": "raw"}
+    each: dict[str, Any] = {
+        "low": psnr - 1,
+        "high": psnr + 1,
+        "n": n,
+        "chance": 11.0,
+        "leaks": "high",
+        "against": "raw",
+    }
     return Reading(name="psnr", value=psnr, by=name, **each)
 
 
@@ -111,7 +118,10 @@ def test_an_attack_that_was_tried_only_where_cheap_ones_failed_is_not_compared(m
 def test_an_adaptive_attack_below_a_plain_one_is_flagged(made):
     adaptive = {"attack": POSTERIOR, "label": "posterior", "knows": GRANTED}
     (flag,) = adaptive_below_plain([made.record(TopK(), psnr=30), made.record(TopK(), psnr=20, **adaptive)])
-    assert "The attack posterior models the defence and gets less than dlg2019, which ignores it, under top-k" in flag.sentence
+    assert (
+        "The attack posterior models the defence and gets less than dlg2019, which ignores it, under top-k"
+        in flag.sentence
+    )
     assert (flag.name, flag.severity, len(flag.cells)) == ("adaptive_below_plain", "doubt", 2)
     assert not adaptive_below_plain([made.record(TopK(), psnr=20), made.record(TopK(), psnr=30, **adaptive)])
     assert not adaptive_below_plain([made.record(TopK(), psnr=21), made.record(TopK(), psnr=20, **adaptive)])

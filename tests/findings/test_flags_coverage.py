@@ -16,7 +16,13 @@ from leaktight.models import MLP
 from leaktight.transforms import Policy
 
 JOINED = {"attack": preset("posterior", messages="joined"), "label": "joined"}
-DRAWN = [GaussianNoise(), DPSGD(), SumKL(), Transformation(policy=Policy.of("3-1-7")), Chain(links=(TopK(), GaussianNoise()))]
+DRAWN = [
+    GaussianNoise(),
+    DPSGD(),
+    SumKL(),
+    Transformation(policy=Policy.of("3-1-7")),
+    Chain(links=(TopK(), GaussianNoise())),
+]
 
 
 class Suite(Attack):

@@ -42,7 +42,12 @@ def test_an_attack_that_beats_chance_weighs_more_than_one_that_does_not():
 
 
 def test_the_layer_that_tells_most_beyond_its_own_chance_counts():
-    readings = [auc(0.6), auc(0.62, chance=0.6, layer="linear1"), auc(0.61, layer="relu1"), auc(0.99, name="leak_auc_q95")]
+    readings = [
+        auc(0.6),
+        auc(0.62, chance=0.6, layer="linear1"),
+        auc(0.61, layer="relu1"),
+        auc(0.99, name="leak_auc_q95"),
+    ]
     assert strongest_layer(readings).layer == "relu1"
     assert strongest_layer([auc(0.9), auc(0.9, layer="relu1")]).layer is None
     assert strongest_layer([auc(0.9, name="psnr")]) is None

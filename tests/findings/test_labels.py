@@ -41,7 +41,10 @@ def record(made):
             probe=Attempt(attack=attack, threat=threat),
             batch_size=128,
             stage="training",
-            extra=(*readings(value, **more), Reading(name="auc", value=accuracy, low=accuracy - 0.01, high=accuracy + 0.01)),
+            extra=(
+                *readings(value, **more),
+                Reading(name="auc", value=accuracy, low=accuracy - 0.01, high=accuracy + 0.01),
+            ),
         )
 
     return make
@@ -51,7 +54,8 @@ def test_the_feature_party_can_tell_labels_from_the_norm_alone(record):
     (found,) = judge(rows_of([record(None, 0.97)]))
     assert (found.kind.kind, found.verdict) == ("labels", "leaks")
     assert sentence_of(found) == (
-        "No defence: leaks. The feature party tells labels with AUC 0.97 (0.95 to 0.99) from the length of gradients alone, where guessing gets 0.50 "
+        "No defence: leaks. The feature party tells labels with AUC 0.97 (0.95 to 0.99) from the length of gradients "
+        "alone, where guessing gets 0.50 "
         "(95 % quantile over steps 1.00; norm, at the cut; batches of 128, throughout training)."
     )
 
@@ -116,7 +120,10 @@ def test_without_anything_to_compare_with_nothing_is_claimed(record):
     (alone,) = judge(rows_of([record(SumKL(), 0.51)]))
     assert alone.missing == "Nothing was measured without a defence here, so there is nothing to compare with."
     _, both = judge(rows_of([record(None, 0.5), record(SumKL(), 0.51)]))
-    assert (both.verdict, both.missing) == ("unknown", "The attack failed even without a defence, so this says nothing.")
+    assert (both.verdict, both.missing) == (
+        "unknown",
+        "The attack failed even without a defence, so this says nothing.",
+    )
 
 
 def test_a_signed_attack_beyond_chance_counts_before_an_unsigned_one_at_chance(record):
@@ -139,7 +146,9 @@ def test_a_leak_before_the_cut_is_a_leak(record):
 
 def passes(value, each=(), features=None, **more):
     common = {"leaks": "high", "against": "raw", "n": 400, "chance": 0.5}
-    found = [Reading(name="leak_auc_passes", value=value, low=value - 0.02, high=min(1.0, value + 0.02), each=each, **common)]
+    found = [
+        Reading(name="leak_auc_passes", value=value, low=value - 0.02, high=min(1.0, value + 0.02), each=each, **common)
+    ]
     beside = {"leak_auc_features": features, **more}
     return (*found, *(Reading(name=name, value=one) for name, one in beside.items() if one is not None))
 
@@ -171,7 +180,8 @@ def test_all_that_is_known_of_passes_stands_in_one_line(record):
     defended = with_passes(record(SumKL(), 0.6), *passes(0.88, each=(0.61, 0.88), features=0.55, **more))
     [row] = rows_of([defended])
     assert str(passes_of(row)) == (
-        "norm, at the cut (2 passes): one message 0.60, all passes 0.88, features alone 0.55, theory 0.89, ceiling of the bound 0.68"
+        "norm, at the cut (2 passes): one message 0.60, all passes 0.88, features alone 0.55, theory 0.89, ceiling of "
+        "the bound 0.68"
     )
     assert passes_of(row).course == (0.61, 0.88)
     assert passes_of(rows_of([record(None, 0.9)])[0]) is None

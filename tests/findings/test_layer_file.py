@@ -36,7 +36,13 @@ def test_every_number_is_in_it(tmp_path):
     write_layers(path, ROWS)
     found = json.loads(path.read_text())
     assert [one["layer"] for one in found["layers"]] == [one.layer for one in ROWS]
-    assert found["layers"][1]["risk"]["property_auc"] == {"value": 0.9, "low": 0.8, "high": None, "n": 1, "chance": None}
+    assert found["layers"][1]["risk"]["property_auc"] == {
+        "value": 0.9,
+        "low": 0.8,
+        "high": None,
+        "n": 1,
+        "chance": None,
+    }
     [together] = [one for one in found["correlation"] if one["metric"] == "v_information"]
     assert together["attack"] == "property_auc"
     assert together["r"] > 0.9

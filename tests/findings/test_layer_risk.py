@@ -44,7 +44,9 @@ def attacked(made):
     def make(values, whole=0.8, defence=None, label="property", **more):
         found = (reading("property_auc", whole, chance=0.5), *layered("property_auc", values, chance=0.5))
         settings = {"scenario": SCENARIO, "stage": "training", "batch_size": 16, **more}
-        return made.record(defence, psnr=None, attack=PropertyInference(layers="each"), label=label, extra=found, **settings)
+        return made.record(
+            defence, psnr=None, attack=PropertyInference(layers="each"), label=label, extra=found, **settings
+        )
 
     return make
 
@@ -89,7 +91,10 @@ def test_a_row_for_each_layer_holds_what_each_probe_said(attacked, probed, inver
 
 
 def test_without_an_order_in_one_record_that_of_the_records_counts(inverted):
-    assert [one.layer for one in layer_rows([inverted("head", 9.0), inverted("body.conv1", 24.0)])] == ["head", "body.conv1"]
+    assert [one.layer for one in layer_rows([inverted("head", 9.0), inverted("body.conv1", 24.0)])] == [
+        "head",
+        "body.conv1",
+    ]
 
 
 def test_seeds_are_pooled(attacked):
@@ -156,9 +161,9 @@ def test_rankings_are_by_the_attack_then_by_what_needs_none():
 
 def test_sensitivity_alone_ranks_the_property_and_not_the_labels():
     assert rankings([row("a", sensitivity_f=1.0), row("b", sensitivity_f=2.0)]) == {"property": ["b", "a"]}
-    assert rankings([row("a", label_auc=0.6, sensitivity_f=1.0), row("b", label_auc=0.6, sensitivity_f=2.0)])["labels"] == (
-        ["b", "a"]
-    )
+    assert rankings([row("a", label_auc=0.6, sensitivity_f=1.0), row("b", label_auc=0.6, sensitivity_f=2.0)])[
+        "labels"
+    ] == (["b", "a"])
     assert rankings([]) == {}
 
 
@@ -183,7 +188,10 @@ def test_the_correlation_is_pearsons_with_students_p():
 def test_too_few_layers_or_a_flat_line_have_no_correlation():
     three = [row(f"l{n}", property_auc=0.6 + n / 10, sensitivity_f=n) for n in range(3)]
     flat = [row(f"l{n}", property_auc=0.6 + n / 10, sensitivity_f=1.0) for n in range(5)]
-    assert [(one.r, one.p, one.n) for one in correlations(three) + correlations(flat)] == [(None, None, 3), (None, None, 5)]
+    assert [(one.r, one.p, one.n) for one in correlations(three) + correlations(flat)] == [
+        (None, None, 3),
+        (None, None, 5),
+    ]
 
 
 def test_only_layers_that_have_both_are_correlated():
@@ -194,7 +202,9 @@ def test_only_layers_that_have_both_are_correlated():
 
 
 def test_labels_have_correlations_of_their_own():
-    rows = [row(f"l{n}", label_auc=0.6 + n / 10, label_v_information=n, v_information=n, sensitivity_f=-n) for n in range(4)]
+    rows = [
+        row(f"l{n}", label_auc=0.6 + n / 10, label_v_information=n, v_information=n, sensitivity_f=-n) for n in range(4)
+    ]
     assert [(one.metric, one.attack) for one in correlations(rows)] == [
         ("label_v_information", "label_auc"),
         ("sensitivity_f", "label_auc"),

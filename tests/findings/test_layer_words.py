@@ -24,21 +24,25 @@ def test_several_whose_intervals_overlap():
     said = most_telling([row("conv1", value=0.6), row("linear1", value=0.9), row("head", value=0.85)])
     assert said.startswith("By itself linear1 best tells whether")
     assert said.endswith("; the interval of head overlaps with it.")
-    said = most_telling([row("conv1", value=0.6), row("conv2", value=0.9), row("linear1", value=0.88), row("head", value=0.85)])
+    said = most_telling(
+        [row("conv1", value=0.6), row("conv2", value=0.9), row("linear1", value=0.88), row("head", value=0.85)]
+    )
     assert said.endswith("; the intervals of linear1 and head overlap with it.")
 
 
 def test_all_alike():
     said = most_telling([row("conv1", value=0.86), row("linear1", value=0.9)])
     assert said == (
-        "No layer stands out: the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 to 0.95)."
+        "No layer stands out: the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 "
+        "to 0.95)."
     )
 
 
 def test_none_better_than_guessing():
     said = most_telling([row("conv1", value=0.51), row("linear1", value=0.53)])
     assert said == (
-        "No layer by itself tells whether the examples behind a message have the private property measurably better than "
+        "No layer by itself tells whether the examples behind a message have the private property measurably better "
+        "than "
         "guessing: the highest is linear1 (property AUC 0.53, 0.48 to 0.58)."
     )
 
@@ -90,7 +94,12 @@ def test_information_that_may_be_none_names_no_layer():
             "Over 5 layers, V-information does not measurably go along with property AUC (Pearson r = 0.70, p = 0.19).",
         ),
         (None, None, 3, "There are too few layers (3) to say whether V-information goes along with property AUC."),
-        (None, None, 5, "Over 5 layers V-information or property AUC does not vary, so neither says anything of the other."),
+        (
+            None,
+            None,
+            5,
+            "Over 5 layers V-information or property AUC does not vary, so neither says anything of the other.",
+        ),
     ],
 )
 def test_a_correlation_in_words(r, p, n, words):
@@ -99,7 +108,9 @@ def test_a_correlation_in_words(r, p, n, words):
 
 def test_other_norms_are_left_to_the_numbers():
     found = [Correlation(f"sensitivity_{norm}", "property_auc", 0.9, 0.01, 5) for norm in ("f", "1", "inf")]
-    assert together(found) == ["Over 5 layers, sensitivity (F) goes along with property AUC (Pearson r = 0.90, p = 0.01)."]
+    assert together(found) == [
+        "Over 5 layers, sensitivity (F) goes along with property AUC (Pearson r = 0.90, p = 0.01)."
+    ]
 
 
 def test_no_layer_is_named_as_the_one_to_hide():

@@ -30,7 +30,9 @@ def auc(value, spread=0.05, layer=None):
 
 @pytest.fixture
 def record(made):
-    def make(defence, value, accuracy=0.9, layers=None, seat="server", attack=ATTACK, label="property inference", **more):
+    def make(
+        defence, value, accuracy=0.9, layers=None, seat="server", attack=ATTACK, label="property inference", **more
+    ):
         settings = {"scenario": SCENARIO, "batch_size": 16, "stage": "training", **more}
         found = made.record(
             defence,
@@ -51,13 +53,16 @@ def test_without_defence_the_property_is_named_with_its_auc(record):
     (found,) = judge(rows_of([record(None, 0.93)]))
     assert found.verdict == "leaks"
     assert sentence_of(found) == (
-        "No defence: leaks. From one shared message the server tells whether its examples have the property `Hat` with AUC 0.93 "
-        "(0.88 to 0.98; guessing gets 0.5) (property inference on all layers together; batches of 16, throughout training)."
+        "No defence: leaks. From one shared message the server tells whether its examples have the property `Hat` "
+        "with AUC 0.93 "
+        "(0.88 to 0.98; guessing gets 0.5) (property inference on all layers together; batches of 16, throughout "
+        "training)."
     )
 
 
 @pytest.mark.parametrize(
-    ("seat", "who"), [("server", "the server"), ("wire", "someone on the wire"), ("client-2", "the participant client-2")]
+    ("seat", "who"),
+    [("server", "the server"), ("wire", "someone on the wire"), ("client-2", "the participant client-2")],
 )
 def test_the_attacker_is_named_by_its_seat(record, seat, who):
     (found,) = judge(rows_of([record(None, 0.93, seat=seat)]))
@@ -88,7 +93,11 @@ def test_nothing_told_undefended_is_not_called_safe(record):
         (0.52, "unknown", "No attack counts as evidence: property inference does not model this defence."),
         (0.7, "reduced", "with AUC 0.70 (0.65 to 0.75; guessing gets 0.5), against 0.93 without it"),
         (0.9, "leaks", "with AUC 0.90 (0.85 to 0.95; guessing gets 0.5), against 0.93 without it"),
-        (0.1, "leaks", "with AUC 0.10 (0.05 to 0.15; guessing gets 0.5), as good as 0.90 the other way round, against 0.93"),
+        (
+            0.1,
+            "leaks",
+            "with AUC 0.10 (0.05 to 0.15; guessing gets 0.5), as good as 0.90 the other way round, against 0.93",
+        ),
     ],
 )
 def test_a_defence_is_set_beside_none_with_its_price(record, value, verdict, words):
@@ -117,7 +126,10 @@ def test_without_anything_to_compare_with_nothing_is_claimed(record):
     (alone,) = judge(rows_of([record(STRONG, 0.52)]))
     assert alone.missing.startswith("Nothing was measured without a defence")
     _, both = judge(rows_of([record(None, 0.51), record(STRONG, 0.52)]))
-    assert (both.verdict, both.missing) == ("unknown", "The attack failed even without a defence, so this says nothing.")
+    assert (both.verdict, both.missing) == (
+        "unknown",
+        "The attack failed even without a defence, so this says nothing.",
+    )
 
 
 def test_an_attacker_who_knows_the_defence_is_set_beside_one_who_does_not(record):
@@ -163,7 +175,9 @@ def test_flags_speak_of_properties_too(record):
 def test_a_null_view_is_for_attacks(record, made):
     (flag,) = null_above_chance([record(None, 0.9, purpose="null")])
     assert "does better than chance in property AUC" in flag.sentence
-    public = Reading(name="property_sensitivity_f", value=3.0, low=2.9, high=3.1, n=16, chance=1.0, leaks="high", layer="head")
+    public = Reading(
+        name="property_sensitivity_f", value=3.0, low=2.9, high=3.1, n=16, chance=1.0, leaks="high", layer="head"
+    )
     quiet = made.record(psnr=None, probe=Sensitivity(), purpose="null", extra=(public,))
     assert null_above_chance([quiet]) == []
 

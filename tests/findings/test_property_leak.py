@@ -61,9 +61,9 @@ def test_the_wider_interval_is_bonferronis(tried):
 
 
 def test_without_all_together_the_layer_that_tells_most_counts():
-    assert strongest_property([auc(0.9, 0.45, "conv1"), auc(0.8, layer="conv2 + head"), auc(0.7, layer="head")]).layer == (
-        "conv2 + head"
-    )
+    assert strongest_property(
+        [auc(0.9, 0.45, "conv1"), auc(0.8, layer="conv2 + head"), auc(0.7, layer="head")]
+    ).layer == ("conv2 + head")
     assert strongest_property([auc(0.9, name="leak_auc")]) is None
 
 
@@ -89,7 +89,10 @@ def test_layers_are_named():
             "have the property `sex: f`",
         ),
         (Csv(path="nowhere.csv", label="y", private_property="sex"), "have the property `sex`"),
-        (Attributes(path="nowhere.npz", label="Male", private_property=("Hat", "Cap")), "have the property `Hat or Cap`"),
+        (
+            Attributes(path="nowhere.npz", label="Male", private_property=("Hat", "Cap")),
+            "have the property `Hat or Cap`",
+        ),
         (ClassProperty(data=Parity()), "are of the commonest class"),
         (ClassProperty(data=Npz(path="nowhere.npz", private_property="smoker"), label=3), "are of class 3"),
     ],

@@ -50,7 +50,8 @@ def test_no_defence_is_told_by_count_quality_and_setting(made):
 
 def test_one_image_is_singular(made):
     one = tuple(
-        reading.model_copy(update={"n": 1, "each": (), "low": None, "high": None}) for reading in made.image_readings(40.0)
+        reading.model_copy(update={"n": 1, "each": (), "low": None, "high": None})
+        for reading in made.image_readings(40.0)
     )
     [found] = judge(rows_of([made.record(psnr=None, extra=one)]))
     assert sentence_of(found).startswith("No defence: leaks. 1 of 1 image can be recognised")
@@ -107,8 +108,9 @@ def informed(made, naive, knowing):
 
 
 def test_an_attacker_who_knows_the_defence_is_named_where_it_gets_more(made):
-    assert "An attacker who knows the defence gets all 8 (adaptive), one who ignores it none of 8 (dlg2019)." in informed(
-        made, 9, 38
+    assert (
+        "An attacker who knows the defence gets all 8 (adaptive), one who ignores it none of 8 (dlg2019)."
+        in informed(made, 9, 38)
     )
     assert "one who ignores it 3 of 8 (dlg2019); the intervals overlap." in informed(made, naive=19, knowing=21)
     assert "gets copies of 16 dB (adaptive), one who ignores it copies of 12 dB" in informed(made, 12, 16)
@@ -140,7 +142,9 @@ def test_examples_behind_a_message_are_counted_not_assumed(made):
 
 def test_a_chain_is_named_by_its_links(made):
     chain = Chain(links=(TopK(share=0.1), GaussianNoise(std=0.1)))
-    assert said([made.record(), made.record(chain)], chain).startswith("Top-k (share 0.1) + Gaussian noise (std 0.1): leaks.")
+    assert said([made.record(), made.record(chain)], chain).startswith(
+        "Top-k (share 0.1) + Gaussian noise (std 0.1): leaks."
+    )
 
 
 def samples(made, defence, one, whichever, **more):
@@ -155,7 +159,8 @@ def test_samples_are_counted_by_what_they_show(made):
     bare = samples(made, None, 0.99, 0.99)
     told = said([bare, samples(made, TopK(), 0.0, 0.97)], kind="samples")
     assert (
-        "0 % of the made-up pictures show the class asked for, where guessing gets 10 %; but 97 % show some class of the attacked, where "
+        "0 % of the made-up pictures show the class asked for, where guessing gets 10 %; but 97 % show some class of "
+        "the attacked, where "
         "guessing gets 50 %, against 99 % without it"
     ) in told
     runs = [samples(made, TopK(), 0.0, whichever, seed=seed) for seed, whichever in enumerate((0.98, 0.0, 0.0))]
@@ -169,7 +174,8 @@ def test_what_nobody_graded_is_told_for_each_attack(made):
 
     [found] = judge(rows_of([left(0.5, "weak"), left(1e-9, "strong")]))
     assert sentence_of(found) == (
-        "No defence: unknown. The attack strong was left with 1e-09 of its objective (strong; batches of 1, before training). "
+        "No defence: unknown. The attack strong was left with 1e-09 of its objective (strong; batches of 1, before "
+        "training). "
         "The attack weak was left with 0.5 of its objective. Nobody compared the guesses with the originals: "
         "add the private batches with `--truth`."
     )

@@ -49,7 +49,9 @@ def searches(iterations: int) -> dict[str, Attack]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Found, Found]:
-    usual, cut = (judged(tmp_path_factory.mktemp("searches"), MLP(), searches(iterations), PRIVATE) for iterations in (150, 1))
+    usual, cut = (
+        judged(tmp_path_factory.mktemp("searches"), MLP(), searches(iterations), PRIVATE) for iterations in (150, 1)
+    )
     return usual, cut
 
 

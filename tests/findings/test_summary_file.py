@@ -91,7 +91,9 @@ def test_nothing_private_is_in_it(made, summary, redact):
     records = [
         made.record(psnr=38, seed=987654321),
         made.record(guard, psnr=23.4567, seed=987654321),
-        made.record(TopK(), status=Status.FAILED, reason="RuntimeError: image [0.1, 0.7] of anna is odd.", seed=987654321),
+        made.record(
+            TopK(), status=Status.FAILED, reason="RuntimeError: image [0.1, 0.7] of anna is odd.", seed=987654321
+        ),
     ]
     text = json.dumps(summary(records, redact))
     keys = [record.cell.key for record in records]

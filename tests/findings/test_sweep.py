@@ -23,7 +23,13 @@ def test_members_go_from_weak_to_strong_whichever_way_the_field_counts():
 
 
 def test_kinds_and_settings_that_are_no_numbers_are_not_mixed():
-    defences = [GaussianNoise(std=0.1), LaplaceNoise(scale=0.1), TopK(share=0.1), TopK(share=0.2, scope="tensor"), DPSGD()]
+    defences = [
+        GaussianNoise(std=0.1),
+        LaplaceNoise(scale=0.1),
+        TopK(share=0.1),
+        TopK(share=0.2, scope="tensor"),
+        DPSGD(),
+    ]
     assert sweeps(defences) == ()
     flags = [TopK(share=share, residual=residual) for share in (0.1, 0.2) for residual in (False, True)]
     assert [family for family, _, _ in shown(flags)] == ["top-k", "top-k (residual True)"]
@@ -43,8 +49,12 @@ def test_of_a_square_grid_the_strength_is_swept():
 
 
 def test_a_number_inside_a_chain_is_swept_and_the_others_stay_in_the_name():
-    assert shown([chain(0.05, std) for std in (0.1, 0.01)]) == [("top-k (share 0.05) + Gaussian noise", "std", [0.01, 0.1])]
-    assert shown([chain(share, 0.1) for share in (0.05, 0.3)]) == [("top-k + Gaussian noise (std 0.1)", "share", [0.3, 0.05])]
+    assert shown([chain(0.05, std) for std in (0.1, 0.01)]) == [
+        ("top-k (share 0.05) + Gaussian noise", "std", [0.01, 0.1])
+    ]
+    assert shown([chain(share, 0.1) for share in (0.05, 0.3)]) == [
+        ("top-k + Gaussian noise (std 0.1)", "share", [0.3, 0.05])
+    ]
     nested = [Chain(links=(Pruning(), chain(0.05, std))) for std in (0.1, 0.01)]
     assert [(field, values) for _, field, values in shown(nested)] == [("std", [0.01, 0.1])]
 

@@ -48,7 +48,9 @@ def test_terminal_report_and_export_show_it(made):
 
 
 def test_explain_says_what_an_attack_needs_at_least():
-    assert "Threat model, at least: B (informed eavesdropper, ★★★) in the letters" in "\n".join(explained(GradientMatching))
+    assert "Threat model, at least: B (informed eavesdropper, ★★★) in the letters" in "\n".join(
+        explained(GradientMatching)
+    )
     adaptive = "\n".join(explained(GradientMatching, "ats2021-adaptive", PRESETS["ats2021-adaptive"]))
     assert "Threat model, at least: D" in adaptive
     assert not any("Threat model" in line for made in (GanAttack, FewHints) for line in explained(made))

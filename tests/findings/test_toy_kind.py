@@ -39,7 +39,14 @@ def audit(toys, tmp_path_factory):
 
 def test_it_is_one_of_the_family(toys):
     assert registry.classes("leak")["toy_brightness"] is toys.ToyBrightness
-    assert [kind.kind for kind in leak_kinds()] == ["images", "samples", "labels", "property", "toy_brightness", "ungraded"]
+    assert [kind.kind for kind in leak_kinds()] == [
+        "images",
+        "samples",
+        "labels",
+        "property",
+        "toy_brightness",
+        "ungraded",
+    ]
 
 
 def test_it_is_judged_and_ranked(toys, audit):
@@ -49,7 +56,9 @@ def test_it_is_judged_and_ranked(toys, audit):
     assert [(one.kind.kind, one.worst.attack) for one in found.values()][:2] == [("toy_brightness", "clear")] * 2
     bare, weak, strong = found.values()
     assert (bare.verdict, weak.verdict, strong.verdict) == ("leaks", "leaks", "unknown")
-    assert summary.verdict[0].startswith("No defence: leaks. All 12 pictures have their brightness told (clear; batches of 1,")
+    assert summary.verdict[0].startswith(
+        "No defence: leaks. All 12 pictures have their brightness told (clear; batches of 1,"
+    )
     assert "against all 12 without it" in summary.verdict[1]
 
 

@@ -51,7 +51,9 @@ def test_no_row_has_a_price_and_each_says_why(swept):
 
 def test_the_accuracy_of_an_untrained_model_is_not_shown(made):
     """However many digits it happens to name rightly."""
-    rows = rows_of([made.record(scenario=federated(), accuracy=0.8), made.record(TopK(), scenario=federated(), accuracy=0.8)])
+    rows = rows_of(
+        [made.record(scenario=federated(), accuracy=0.8), made.record(TopK(), scenario=federated(), accuracy=0.8)]
+    )
     assert [(row.utility, row.useless) for row in rows] == [(None, False)] * 2
     assert all(row.reading("psnr", "raw") for row in rows)
 
@@ -86,7 +88,9 @@ def test_curves_are_of_distances_alone(swept):
 
 def test_the_leading_curve_is_still_that_of_the_closest_attack(made):
     def farther(record):
-        moved = [r.model_copy(update={"value": 3 * r.value}) if r.name == "rmse_relative" else r for r in record.readings]
+        moved = [
+            r.model_copy(update={"value": 3 * r.value}) if r.name == "rmse_relative" else r for r in record.readings
+        ]
         return record.model_copy(update={"readings": tuple(moved)})
 
     weak = [farther(record) for record in made.sweep(label="weak", scenario=federated())]

@@ -36,7 +36,9 @@ def test_the_words_have_an_order():
     assert PRECEDENCE == ("refuted", "leaks", "reduced", "bounded", "not broken", "unknown")
 
 
-@pytest.mark.parametrize(("psnr", "verdict"), [(38, "leaks"), (20, "leaks"), (13, "leaks"), (11.5, "unknown"), (9, "unknown")])
+@pytest.mark.parametrize(
+    ("psnr", "verdict"), [(38, "leaks"), (20, "leaks"), (13, "leaks"), (11.5, "unknown"), (9, "unknown")]
+)
 def test_without_a_defence_anything_beyond_chance_leaks(made, psnr, verdict):
     """Also a PSNR that no blind answer reaches; but not one that lies above it by a trifle."""
     [found] = judge(rows_of([made.record(psnr=psnr)]))
@@ -46,7 +48,14 @@ def test_without_a_defence_anything_beyond_chance_leaks(made, psnr, verdict):
 
 @pytest.mark.parametrize(
     ("hits", "verdict"),
-    [(range(8), "leaks"), (range(3), "leaks"), (range(2), "reduced"), ({0}, "reduced"), ({6, 7}, "reduced"), ((), "unknown")],
+    [
+        (range(8), "leaks"),
+        (range(3), "leaks"),
+        (range(2), "reduced"),
+        ({0}, "reduced"),
+        ({6, 7}, "reduced"),
+        ((), "unknown"),
+    ],
 )
 def test_half_of_the_victims_that_are_read_without_a_defence_decide(made, hits, verdict):
     """Six are read without it. Two others are not half of them, though they are as many as a third."""
@@ -70,7 +79,9 @@ def test_victims_of_other_seeds_are_not_the_same(made):
 
 def test_redaction_changes_no_word(made):
     records = [share(made, None, range(6)), share(made, TopK(), {5, 6, 7})]
-    shown = [r.model_copy(update={"readings": tuple(x.model_copy(update={"each": ()}) for x in r.readings)}) for r in records]
+    shown = [
+        r.model_copy(update={"readings": tuple(x.model_copy(update={"each": ()}) for x in r.readings)}) for r in records
+    ]
     rows = rows_of(shown)
     assert [j.verdict for j in judge(rows)] == ["leaks", "leaks"]
     assert [j.verdict for j in judge(rows, rows_of(records))] == ["leaks", "reduced"]
@@ -79,7 +90,9 @@ def test_redaction_changes_no_word(made):
 def test_recognised_images_must_beat_what_blind_answers_reach(made):
     def blind(defence, hits):
         record = share(made, defence, range(hits))
-        return record.model_copy(update={"readings": tuple(r.model_copy(update={"chance": 0.3}) for r in record.readings)})
+        return record.model_copy(
+            update={"readings": tuple(r.model_copy(update={"chance": 0.3}) for r in record.readings)}
+        )
 
     assert judged([blind(None, 8), blind(TopK(), 4)]).verdict == "unknown"
     assert judged([blind(None, 8), blind(TopK(), 7)]).verdict == "leaks"
@@ -141,7 +154,8 @@ def without(records, change):
         (lambda r: None if is_undefended(r.cell.defence) else r, "Nothing was measured without a defence here"),
         (
             lambda r: None if is_undefended(r.cell.defence) and r.cell.label == "learned" else r,
-            "Only one principle was tried: search over candidates (adaptive). Of the others, learned was not tried without a defence.",
+            "Only one principle was tried: search over candidates (adaptive). Of the others, learned was not tried "
+            "without a defence.",
         ),
         (
             lambda r: (
@@ -173,7 +187,10 @@ def test_an_attack_that_fails_undefended_says_nothing(made):
         for r in made.two_principles(TopK())
     ]
     found = judged(weak)
-    assert (found.verdict, found.missing) == ("unknown", "Every attack failed even without a defence, so this says nothing.")
+    assert (found.verdict, found.missing) == (
+        "unknown",
+        "Every attack failed even without a defence, so this says nothing.",
+    )
 
 
 def test_a_search_that_fails_undefended_says_nothing_though_it_reads(made):
@@ -323,7 +340,10 @@ def test_labels_that_come_with_an_update_are_judged_apart(made):
         return [made.record(labels=0.0, extra=made.searches(0)), made.record(TopK(), psnr=9, labels=missed)]
 
     assert judged(records(0.0), kind="labels").verdict == "leaks"
-    assert judged(records(0.9), kind="labels").missing == "No attack counts as evidence: dlg2019 does not model this defence."
+    assert (
+        judged(records(0.9), kind="labels").missing
+        == "No attack counts as evidence: dlg2019 does not model this defence."
+    )
     assert judged(records(0.0)).verdict == "unknown"
     assert [(j.beside, j.charted) for j in judge(rows_of(records(0.0)))] == [
         (False, True),
@@ -356,9 +376,18 @@ def test_each_member_of_a_team_counts_by_itself_and_the_answer_is_judged(made):
     safe = made.record(TopK(), psnr=9, extra=made.members({"search": 9, "learned": 8, "simple": 8}), **team)
     found = judged([bare, safe])
     assert (found.verdict, found.attacks) == ("not broken", ("search", "learned", "simple"))
-    assert [(one.counts, one.flaw) for one in found.tried] == [(True, ""), (True, ""), (False, "failed even without a defence")]
+    assert [(one.counts, one.flaw) for one in found.tried] == [
+        (True, ""),
+        (True, ""),
+        (False, "failed even without a defence"),
+    ]
     lucky = judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9, "simple": 20}), **team)])
-    assert (lucky.verdict, lucky.worst.attack, lucky.suite.attack, lucky.reading.value) == ("leaks", "simple", "team", 5 / 8)
+    assert (lucky.verdict, lucky.worst.attack, lucky.suite.attack, lucky.reading.value) == (
+        "leaks",
+        "simple",
+        "team",
+        5 / 8,
+    )
     assert judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9}), **team)]).luckiest is None
 
 
@@ -414,7 +443,9 @@ def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(m
 
 
 def test_a_luckier_attacker_takes_the_best_of_all_for_each_victim(made):
-    found = judged([share(made, None, range(8)), share(made, TopK(), {0}, label="a"), share(made, TopK(), {1, 2}, label="b")])
+    found = judged(
+        [share(made, None, range(8)), share(made, TopK(), {0}, label="a"), share(made, TopK(), {1, 2}, label="b")]
+    )
     assert (found.verdict, found.luckiest.value) == ("reduced", 3 / 8)
 
 
@@ -516,7 +547,9 @@ def test_searches_that_fail_never_make_a_verdict_on_images_better(made, bare, de
     def cut(one):
         return {**one, "failed": 8, "who": "adaptive", "epsilon": None, "psnr": min(one["psnr"], 15.0)}
 
-    records = once([*(cell(made, None, **cut(one)) for one in bare), *(cell(made, TopK(), **cut(one)) for one in defended)])
+    records = once(
+        [*(cell(made, None, **cut(one)) for one in bare), *(cell(made, TopK(), **cut(one)) for one in defended)]
+    )
     assert {found.verdict for found in judge(rows_of(records)) if found.kind.kind == "images"} <= {"unknown"}
 
 
@@ -524,7 +557,11 @@ def test_member_rows_take_their_own_attack(made):
     [row] = rows_of(
         [
             made.record(
-                TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,)
+                TopK(),
+                extra=made.members({"search": 9, "simple": 8}),
+                attack=made.TEAM,
+                label="team",
+                knows=(Knows.DEFENCE,),
             )
         ]
     )

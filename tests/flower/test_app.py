@@ -91,7 +91,9 @@ def led(grid, one, **settings):
 
 
 def same(result, wanted):
-    return result.utility == wanted.utility and all(torch.equal(result.parameters[n], t) for n, t in wanted.parameters.items())
+    return result.utility == wanted.utility and all(
+        torch.equal(result.parameters[n], t) for n, t in wanted.parameters.items()
+    )
 
 
 CASES = {
@@ -166,7 +168,9 @@ def test_a_participant_whose_node_is_away_for_long_is_waited_for():
     refused = iter(range(5))
     grid = Nodeless(one)
     push = grid.push_messages
-    grid.push_messages = lambda messages: [None] if grid.count > 3 and next(refused, None) is not None else push(messages)
+    grid.push_messages = lambda messages: (
+        [None] if grid.count > 3 and next(refused, None) is not None else push(messages)
+    )
     assert same(led(grid, one, patience=100), one.lead(one.parties()))
 
 
@@ -195,13 +199,17 @@ def test_two_nodes_that_are_the_same_participant_end_the_training():
 
 def test_a_node_without_a_number_says_so():
     one = training()
-    with pytest.raises(LeaktightError, match=r"The `partition-id` of a node must be a whole number from 0. Got 'one' instead"):
+    with pytest.raises(
+        LeaktightError, match=r"The `partition-id` of a node must be a whole number from 0. Got 'one' instead"
+    ):
         led(Nodeless(one, numbers=[0, "one", 2]), one)
 
 
 def test_participants_that_never_come_are_named():
     one = training()
-    with pytest.raises(LeaktightError, match=r"The training run needs 3 participants. Only 2 came: client-0, client-1."):
+    with pytest.raises(
+        LeaktightError, match=r"The training run needs 3 participants. Only 2 came: client-0, client-1."
+    ):
         led(Nodeless(one, 2), one, attempts=1)
 
 
@@ -269,7 +277,9 @@ def test_another_question_for_a_round_that_was_answered_gets_no_answer():
 
 def test_a_node_that_is_no_participant_ends_the_training():
     one = training()
-    with pytest.raises(LeaktightError, match=r"A node must be one of client-0 to client-2. Got 'client-7' instead; give each"):
+    with pytest.raises(
+        LeaktightError, match=r"A node must be one of client-0 to client-2. Got 'client-7' instead; give each"
+    ):
         led(Nodeless(one, numbers=[0, 7, 2]), one)
 
 
@@ -281,7 +291,9 @@ def test_what_is_another_ones_cannot_be_revealed():
     def swapped(message):
         reply = handle(message)
         for record in reply.content.config_records.values():
-            record["message"] = record["message"].replace('"reveal", "sender": "client-1"', '"reveal", "sender": "client-0"')
+            record["message"] = record["message"].replace(
+                '"reveal", "sender": "client-1"', '"reveal", "sender": "client-0"'
+            )
         return reply
 
     nodes = Nodes(grid, 3, patience=0.05)

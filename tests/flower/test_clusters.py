@@ -50,7 +50,9 @@ NOISE = Chain(links=(TopK(), GaussianNoise(std=0.01)))
 
 
 def training(rounds=2, defence=NOISE):
-    scenario = Federated(data=Digits(), model=MLP(hidden=(8,)), rounds=rounds, participants=2, protocol=FedAvg(local_steps=2))
+    scenario = Federated(
+        data=Digits(), model=MLP(hidden=(8,)), rounds=rounds, participants=2, protocol=FedAvg(local_steps=2)
+    )
     return JointTraining(scenario=scenario, defence=defence, seed=3)
 
 
@@ -64,7 +66,11 @@ def right(out, rounds=2, defence=NOISE):
 
 def listening(pid):
     """Return the addresses, in hexadecimal, and ports on which somebody listens in the network of a process."""
-    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
+    ]
     sockets = [row[1].rpartition(":") for row in rows if row[3] == "0A"]
     return {(address, int(port, 16)) for address, _, port in sockets}
 
@@ -108,13 +114,20 @@ def stranger(pid, ports):
     if os.getuid() != 0:
         return []
     words = [Path(namespace.__file__).parent, NOBODY, pid, *sorted(ports)]
-    done = subprocess.run([sys.executable, "-c", STRANGER, *map(str, words)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, *map(str, words)], capture_output=True, text=True, check=True
+    )
     return done.stdout.split()
 
 
 def secrets_shown(pids, folder):
     """Return the tokens and keys in a folder that are in the command line of a process."""
-    held = [path for name in ("tokens", "ray-token") for path in [folder / name, *folder.glob(f"{name}/*")] if path.is_file()]
+    held = [
+        path
+        for name in ("tokens", "ray-token")
+        for path in [folder / name, *folder.glob(f"{name}/*")]
+        if path.is_file()
+    ]
     secrets = [path.read_bytes().strip() for path in held]
     assert len(secrets) > 1
     shown = b""
@@ -197,8 +210,9 @@ def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_it
         (out / MODEL_FILE).unlink()
         run_training(programs, training(200), out, None, *words, tend=end)
     assert time.monotonic() - end.killed < SOON
-    assert "Flower's superlink ended (signal SIGKILL) in the middle of the training run. Train again; its log is" in str(
-        error.value
+    assert (
+        "Flower's superlink ended (signal SIGKILL) in the middle of the training run. Train again; its log is"
+        in str(error.value)
     )
     assert (out / "flower-logs" / "superlink.log").read_text()
     assert str(out / "flower-logs" / "superlink.log") in str(error.value)

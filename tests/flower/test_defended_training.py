@@ -59,9 +59,13 @@ def test_the_private_head_of_polarization_stays_and_goes_on(by_hand):
     arrays, _ = trained(context, Polarization(alpha2=0.5, bits=4))
     assert list(arrays) == ["1.weight", "1.bias", "3.weight", "3.bias"]
     assert not close(arrays, plain(), 1e-3)
-    first = defend_training(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
+    first = defend_training(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory[
+        "private"
+    ]
     trained(context, Polarization(alpha2=0.5, bits=4))
-    second = defend_training(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
+    second = defend_training(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory[
+        "private"
+    ]
     assert first.keys() == second.keys() == {"head.private.weight", "head.private.bias"}
     assert not torch.equal(first["head.private.weight"], second["head.private.weight"])
 

@@ -145,7 +145,10 @@ def test_everything_that_tells_others_is_off(tmp_path, monkeypatch):
     assert [environment[name] for name in off] == ["0", "0", "0"]
     assert environment["FLWR_DISABLE_UPDATE_CHECK"] == "1"
     assert Path(environment["FLWR_HOME"]).parent == tmp_path / "files"
-    assert environment["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "files" / "bin"), str(Path(sys.executable).parent)]
+    assert environment["PATH"].split(os.pathsep)[:2] == [
+        str(tmp_path / "files" / "bin"),
+        str(Path(sys.executable).parent),
+    ]
     assert environment["RAY_AUTH_MODE"] == "token"
 
 
@@ -163,7 +166,9 @@ def test_a_program_that_fails_is_one_sentence(tmp_path):
 
 
 def test_the_project_is_what_flower_reads(tmp_path):
-    project = tomllib.loads((write_project(tmp_path / "p", training(), tmp_path / "o u't", 7) / "pyproject.toml").read_text())
+    project = tomllib.loads(
+        (write_project(tmp_path / "p", training(), tmp_path / "o u't", 7) / "pyproject.toml").read_text()
+    )
     config = project["tool"]["flwr"]["app"]["config"]
     assert JointTraining.model_validate(json.loads(config["training"])) == training()
     assert (config["out"], config["patience"]) == (str(tmp_path / "o u't"), 7.0)
@@ -202,7 +207,9 @@ def test_a_training_is_followed_to_its_model(programs, tmp_path):
 
     def tend():
         tended.append(1)
-        (out / PROGRESS_FILE).write_text(json.dumps({"played": len(tended), "utility": [{"name": "accuracy", "value": 0.5}]}))
+        (out / PROGRESS_FILE).write_text(
+            json.dumps({"played": len(tended), "utility": [{"name": "accuracy", "value": 0.5}]})
+        )
         (out / CURVE_FILE).write_text("{}")
 
     run_training(programs, training(), out, rounds.append, tend=tend)
@@ -230,7 +237,9 @@ def test_a_superlink_that_ends_or_loses_its_app_ends_the_training(programs, tmp_
     note = programs.folder / "ends" / launcher.SUPERLINK
     note.write_text("Flower's flwr-serverapp ended (signal SIGKILL)")
     log = tmp_path / "out" / "flower-logs" / "superlink.log"
-    with pytest.raises(LeaktightError, match=rf"^Flower's flwr-serverapp ended \(signal SIGKILL\) in .*; its log is `{log}`.$"):
+    with pytest.raises(
+        LeaktightError, match=rf"^Flower's flwr-serverapp ended \(signal SIGKILL\) in .*; its log is `{log}`.$"
+    ):
         run_training(programs, training(), tmp_path / "out")
     note.unlink()
     programs._started[launcher.SUPERLINK] = Ended()
@@ -315,7 +324,8 @@ def test_a_node_that_ends_is_started_again_but_not_for_ever(programs, tmp_path, 
     deployment.start_node(0)
     programs.log("client-0").write_text("[code: 2004] Failed to activate SuperNode.\n")
     with pytest.raises(
-        LeaktightError, match=rf"client-0 ended {STARTS} times: \[code: 2004\] Failed to activate SuperNode. Its log is `"
+        LeaktightError,
+        match=rf"client-0 ended {STARTS} times: \[code: 2004\] Failed to activate SuperNode. Its log is `",
     ):
         while True:
             deployment.tend()

@@ -60,7 +60,9 @@ def test_metrics_of_other_messages_pass_and_their_arrays_do_not(by_hand, kind):
     assert dict(reply.content["metrics"]) == {"accuracy": 0.5}
     refused = played(by_hand, mod, kind=kind)
     assert refused.has_error()
-    assert f"The reply to a message of type `{kind}` holds arrays, and only updates are defended" in refused.error.reason
+    assert (
+        f"The reply to a message of type `{kind}` holds arrays, and only updates are defended" in refused.error.reason
+    )
 
 
 def test_train_messages_with_an_action_are_protected(by_hand):
@@ -75,7 +77,9 @@ def test_metrics_pass(by_hand):
 
 def test_no_noise_is_drawn_twice(by_hand):
     context, mod = by_hand.context(), protect(GaussianNoise(std=0.5))
-    replies = [played(by_hand, mod, where) for where in (context, context, by_hand.context(node=8), by_hand.context(run=2))]
+    replies = [
+        played(by_hand, mod, where) for where in (context, context, by_hand.context(node=8), by_hand.context(run=2))
+    ]
     drawn = [tuple(by_hand.values(reply)["conv.weight"].ravel()) for reply in replies]
     assert len(set(drawn)) == 4
     twin = played(by_hand, protect(LaplaceNoise(scale=0.5)), by_hand.context())
@@ -93,9 +97,13 @@ def test_noise_is_new_where_a_nodes_state_was_put_back(by_hand):
     assert not np.isclose(one, other).any()
 
 
-@pytest.mark.parametrize("defence", [GaussianNoise(std=0), TopK(share=1.0), Chain(links=(TopK(), GaussianNoise(std=0)))])
+@pytest.mark.parametrize(
+    "defence", [GaussianNoise(std=0), TopK(share=1.0), Chain(links=(TopK(), GaussianNoise(std=0)))]
+)
 def test_a_strength_that_means_off_is_refused(defence):
-    with pytest.raises(InvalidValue, match=r"`protect` needs a defence that changes messages. Got .* instead, which means off"):
+    with pytest.raises(
+        InvalidValue, match=r"`protect` needs a defence that changes messages. Got .* instead, which means off"
+    ):
         protect(defence)
 
 
@@ -112,7 +120,9 @@ def test_residuals_are_kept_in_the_context_and_go_out_later(by_hand):
     context, mod = by_hand.context(), protect(TopK(share=0.5, residual=True))
     before = {"weight": np.zeros(4, np.float32)}
     first = played(by_hand, mod, context, before, {"weight": np.array([4, 3, 2, 1], np.float32)})
-    second = played(by_hand, protect(TopK(share=0.5, residual=True)), context, before, {"weight": np.zeros(4, np.float32)})
+    second = played(
+        by_hand, protect(TopK(share=0.5, residual=True)), context, before, {"weight": np.zeros(4, np.float32)}
+    )
     assert by_hand.values(first)["weight"].tolist() == [4, 3, 0, 0]
     assert by_hand.values(second)["weight"].tolist() == [0, 0, 2, 1]
 

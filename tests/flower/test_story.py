@@ -117,7 +117,9 @@ def trained(launch, tmp_path_factory):
         settings = f"examples=1 batch-size=1 save-to='{folder / 'final.safetensors'}'"
         nodes = "num-supernodes=2 client-resources-num-cpus=1"
         words = [TOOLS / "flwr", "run", ".", "ours", "--stream", "-c", settings, "--federation-config", nodes]
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False)
+        done = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder, done.stdout
 
@@ -156,7 +158,14 @@ def test_the_app_trains_under_the_defence_and_every_update_is_captured(trained):
     for capture in captures:
         manifest = capture.manifest
         assert (manifest.kind, manifest.examples, manifest.local_steps, manifest.learning_rate) == ("update", 1, 1, 0.1)
-        assert list(capture.tensors()) == ["conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc.weight", "fc.bias"]
+        assert list(capture.tensors()) == [
+            "conv1.weight",
+            "conv1.bias",
+            "conv2.weight",
+            "conv2.bias",
+            "fc.weight",
+            "fc.bias",
+        ]
         assert oct((folder / "captures" / manifest.tensors).stat().st_mode & 0o777) == "0o600"
 
 
@@ -177,7 +186,11 @@ def test_the_captures_are_audited_without_the_data_and_a_report_is_made(trained,
     folder, _ = trained
     monkeypatch.chdir(folder)
     for capture in [one for one in read_captures(Path("captures")) if one.manifest.round == 2]:
-        for file in (capture.manifest.tensors, capture.manifest.parameters, f"{Path(capture.manifest.tensors).stem}{ENDING}"):
+        for file in (
+            capture.manifest.tensors,
+            capture.manifest.parameters,
+            f"{Path(capture.manifest.tensors).stem}{ENDING}",
+        ):
             Path("last").mkdir(exist_ok=True)
             shutil.copy(Path("captures") / file, Path("last"))
     words = ["audit", "--captured", "last", "--model", "quickstart.task:Net", "--out", "audit", "--workers", "1"]
@@ -193,12 +206,18 @@ def test_the_owner_grades_them_and_sees_that_the_defence_works(trained, monkeypa
     folder, _ = trained
     monkeypatch.chdir(folder)
     write_truth(folder / "truth.safetensors", owners(folder, folder / "captures"))
-    plan = captured(Path("captures"), Factory(function="quickstart.task:Net"), Path("truth.safetensors"), public=Digits())
+    plan = captured(
+        Path("captures"), Factory(function="quickstart.task:Net"), Path("truth.safetensors"), public=Digits()
+    )
     search = plan.probes["strongest"].model_copy(update={"attack": preset("idlg2020", iterations=60)})
     plan = plan.model_copy(update={"probes": {"idlg2020*": search}})
     records = run(plan, folder / "graded")
     assert {record.status for record in records} == {Status.DONE}
-    psnr = {record.cell.defence.kind: record.reading("psnr", "raw") for record in records if record.cell.purpose == "measure"}
+    psnr = {
+        record.cell.defence.kind: record.reading("psnr", "raw")
+        for record in records
+        if record.cell.purpose == "measure"
+    }
     assert psnr["none"].value > 30
     assert psnr["as_captured"].value < 15
     page = write_report(folder / "graded").read_text()

@@ -273,7 +273,9 @@ CSV: dict[str, Maker] = {
     "a cell of 200,000 characters": of(lambda: "a,label\n" + "x" * 200_000 + ",0\n1,1\n"),
     "a million columns": of(lambda: ",".join(f"c{n}" for n in range(1_000_000)) + "\n"),
     "90,000 columns, the last one twice": of(lambda: ",".join([*(f"c{n}" for n in range(90_000)), "c89999"]) + "\n1\n"),
-    "90,000 columns without a label": of(lambda: f"{','.join(f'c{n}' for n in range(90_000))}\n{','.join('1' * 90_000)}\n"),
+    "90,000 columns without a label": of(
+        lambda: f"{','.join(f'c{n}' for n in range(90_000))}\n{','.join('1' * 90_000)}\n"
+    ),
     "one label of 100,000 characters": of(lambda: "a,label\n" + "1,0\n" * 20_000 + f"1,{'x' * 100_000}\n"),
     "a line without an end": of(lambda: ("1," * 100_000) * 200),
     "two million empty lines": of(lambda: "a,label\n" + "\n" * 2_000_000),
@@ -303,7 +305,10 @@ IDX: dict[str, Maker] = {
 IDX_GZ: dict[str, Maker] = {
     "a named pipe": pipe,
     "4 GB from 4 MB": of(
-        lambda: gzip.compress(IDX_HEADER + struct.pack(">III", 1 << 12, 1 << 10, 1 << 10)) + gzip.compress(bytes(1 << 24)) * 256
+        lambda: (
+            gzip.compress(IDX_HEADER + struct.pack(">III", 1 << 12, 1 << 10, 1 << 10))
+            + gzip.compress(bytes(1 << 24)) * 256
+        )
     ),
     "a cut gzip": of(lambda: gzip.compress(bytes(100_000))[:60]),
 }
@@ -374,7 +379,9 @@ SAFETENSORS: dict[str, Maker] = {
     "a tensor beyond the file": of(lambda: tensors({"a": entry([2**40], 0, 2**42)}, bytes(12))),
     "a header of 2^63 bytes": of(lambda: tensors(b"{}", length=2**63)),
     "a header 100,000 deep": of(lambda: tensors(b'{"a":' + b"[" * DEEP)),
-    "a header with a number of 5,000 digits": of(lambda: tensors(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b"]}}")),
+    "a header with a number of 5,000 digits": of(
+        lambda: tensors(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b"]}}")
+    ),
     "no safetensors": of(lambda: os.urandom(5000)),
     "an order 100,000 deep": of(lambda: tensors({"__metadata__": {"order": "[" * DEEP, "leaktight": "[" * DEEP}})),
 }
@@ -421,12 +428,17 @@ def damaged(path: Path) -> None:
 
 
 STORE: dict[str, Maker] = {
-    **{name: FILES[name] for name in ("a named pipe", "a device without end", "a folder", "a link to itself", "a socket")},
+    **{
+        name: FILES[name]
+        for name in ("a named pipe", "a device without end", "a folder", "a link to itself", "a socket")
+    },
     "200 GB of holes": sparse(200 * 10**9, b"SQLite format 3\x00"),
     "no database": of(lambda: os.urandom(9000)),
     "a damaged database": damaged,
     "a cut database": cut(database(*TABLES), 6000),
-    "a view without end": database(META, CELLS, FINGERPRINTS, f"CREATE VIEW planned AS {ENDLESS} AS position, n AS key FROM c"),
+    "a view without end": database(
+        META, CELLS, FINGERPRINTS, f"CREATE VIEW planned AS {ENDLESS} AS position, n AS key FROM c"
+    ),
     "a trigger": database(*TABLES, "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM cells; END"),
     "other columns": database(META, "CREATE TABLE cells (key)", FINGERPRINTS, PLANNED),
 }

@@ -110,7 +110,8 @@ def pictures(folder: Path) -> None:
 
 def faces(folder: Path) -> None:
     source = (
-        '{kind = "attributes", path = "sets/lfw/images", table = "sets/lfw/faces.csv", label = "A", private_property = "B"}'
+        '{kind = "attributes", path = "sets/lfw/images", table = "sets/lfw/faces.csv", label = "A", private_property '
+        '= "B"}'
     )
     also(settings(source), "sets/lfw/images")(folder)
 
@@ -150,7 +151,9 @@ def certified(folder: Path) -> None:
     (folder / "certificates/feature-party").symlink_to("label-party")
 
 
-GUARD = '[[defences]]\nkind = "layer_guard"\nranking = "layers.json"\nrisk = "labels"\nguard = {kind = "gaussian_noise"}\n'
+GUARD = (
+    '[[defences]]\nkind = "layer_guard"\nranking = "layers.json"\nrisk = "labels"\nguard = {kind = "gaussian_noise"}\n'
+)
 POLICED = '[[defences]]\nkind = "transformation"\nfile = "policy.toml"\n'
 SEARCH = (
     "search",
@@ -253,7 +256,9 @@ def one_sentence(said: str) -> bool:
     """Whether an error is a line, or the faults of a file with a line each, short enough to be read."""
     lines = said.splitlines()
     listed = len(lines) > 1 and lines[0].endswith(":") and all(line.startswith("  ") for line in lines[1:])
-    return said.startswith("Error: ") and (len(lines) == 1 or listed) and len(lines) <= 52 and max(map(len, lines)) < 2500
+    return (
+        said.startswith("Error: ") and (len(lines) == 1 or listed) and len(lines) <= 52 and max(map(len, lines)) < 2500
+    )
 
 
 def test_there_are_forty_hostile_inputs_and_more() -> None:
@@ -261,7 +266,9 @@ def test_there_are_forty_hostile_inputs_and_more() -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [case(kind, name) for kind, name in CASES])
-def test_a_hostile_file_is_one_sentence(serve: Callable[..., dict[str, Any]], tmp_path: Path, kind: str, name: str) -> None:
+def test_a_hostile_file_is_one_sentence(
+    serve: Callable[..., dict[str, Any]], tmp_path: Path, kind: str, name: str
+) -> None:
     one = KINDS[kind]
     one.prepare(tmp_path)
     place = tmp_path / one.place
@@ -282,7 +289,9 @@ def test_a_hostile_file_is_one_sentence(serve: Callable[..., dict[str, Any]], tm
         assert told["seconds"] < MOST_SECONDS, said
 
 
-@pytest.mark.parametrize(("kind", "name"), [("plan", "a named pipe"), ("npz", "4 GB from 4 MB"), ("csv.gz", "4 GB of rows")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("plan", "a named pipe"), ("npz", "4 GB from 4 MB"), ("csv.gz", "4 GB of rows")]
+)
 def test_a_process_of_its_own_says_the_same(tmp_path: Path, kind: str, name: str) -> None:
     one = KINDS[kind]
     one.prepare(tmp_path)

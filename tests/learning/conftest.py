@@ -80,7 +80,9 @@ class Table:
 def _tables(kind: str) -> Table:
     if kind == "image":
         data = RareDigit(form="image").load().train
-        return Table(data.inputs, None, data.labels, halves(DLNet(width=3), (1, 8, 8), 2, PublicSeed(1), cut="sigmoid2"))
+        return Table(
+            data.inputs, None, data.labels, halves(DLNet(width=3), (1, 8, 8), 2, PublicSeed(1), cut="sigmoid2")
+        )
     if kind == "numbers":
         data = RareDigit().load().train
         return Table(data.inputs, None, data.labels, halves(MLP(hidden=(9, 5)), (64,), 2, PublicSeed(1), cut="relu1"))

@@ -90,8 +90,18 @@ def same(one, other) -> bool:
 def test_who_takes_a_seat_plays_every_round_and_its_memory_is_kept_at_every_stage(protocol):
     enter, _ = entering("client-1")
     training = scenario(protocol=protocol, moments=4).train(Undefended(), 0, enter=enter)
-    turns = {stage: shot.memories["client-1"].get("mole", {}).get("turns", 0) for stage, shot in training.snapshots.items()}
-    assert turns == {"initial": 0, "early": 1, "end": ROUNDS, "moment-0": 0, "moment-1": 2, "moment-2": 4, "moment-3": 6}
+    turns = {
+        stage: shot.memories["client-1"].get("mole", {}).get("turns", 0) for stage, shot in training.snapshots.items()
+    }
+    assert turns == {
+        "initial": 0,
+        "early": 1,
+        "end": ROUNDS,
+        "moment-0": 0,
+        "moment-1": 2,
+        "moment-2": 4,
+        "moment-3": 6,
+    }
     assert "mole" not in training.snapshots["end"].memories["client-0"]
 
 

@@ -14,7 +14,9 @@ def test_the_norms_are_those_of_one_long_vector() -> None:
     found = bounded_norms(totals([changes[:, :5000], changes[:, 5000:]]), span, entries)
     for row, change, width in zip(found, changes, span, strict=True):
         for value, order, factor in zip(row, (2, 1, torch.inf), (entries**0.5, entries, 1), strict=True):
-            assert value.item() == pytest.approx((torch.linalg.vector_norm(change / width, order) / factor).item(), rel=1e-12)
+            assert value.item() == pytest.approx(
+                (torch.linalg.vector_norm(change / width, order) / factor).item(), rel=1e-12
+            )
     assert len(NORMS) == found.shape[1]
 
 

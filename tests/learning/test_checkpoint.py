@@ -183,7 +183,8 @@ def test_a_party_refuses_the_other_s_checkpoint(tmp_path):
     with pytest.raises(InvalidValue, match="The checkpoint must hold the parameters of this model"):
         feature.restore(read_checkpoint(tmp_path / "label"))
     assert all(
-        torch.equal(torch.as_tensor(before[name]), torch.as_tensor(value)) for name, value in flatten(feature.state()).items()
+        torch.equal(torch.as_tensor(before[name]), torch.as_tensor(value))
+        for name, value in flatten(feature.state()).items()
     )
 
 

@@ -163,6 +163,8 @@ class Views(Defence):
 def test_more_examples_out_of_one_are_refused_where_each_is_bounded(make):
     """Each would be clipped by itself, and the one behind them would change four times what is counted."""
     client, free = make(defence=Chain(links=(Views(), DPSGD())), batch_size=5), make(defence=Views(), batch_size=5)
-    with pytest.raises(Refusal, match=r"must see each example once, to bound what it changes. Got 20 examples made out of 5"):
+    with pytest.raises(
+        Refusal, match=r"must see each example once, to bound what it changes. Got 20 examples made out of 5"
+    ):
         client.respond(ask(client))
     assert free.respond(ask(free)).tensors

@@ -18,7 +18,12 @@ from leaktight.learning import Adam, DecayedSgd, FeatureParty, LabelParty, Order
 from leaktight.learning.exchange import play
 from leaktight.learning.task import cross_entropy
 
-OPTIMISERS = [Sgd(learning_rate=0.1), Sgd(learning_rate=0.1, momentum=0.9), DecayedSgd(rounds=(5, 9)), Adam(learning_rate=0.01)]
+OPTIMISERS = [
+    Sgd(learning_rate=0.1),
+    Sgd(learning_rate=0.1, momentum=0.9),
+    DecayedSgd(rounds=(5, 9)),
+    Adam(learning_rate=0.01),
+]
 
 
 def joint(table, optimiser, steps: int, batch_size=16, seed=0):
@@ -89,9 +94,13 @@ def test_neither_party_holds_what_is_the_other_s(tables, curve):
     places = [{t.untyped_storage().data_ptr() for t in tensors if t.numel()} for tensors in (mine, theirs)]
     assert not (places[0] & places[1]) - crossed
     secrets = [table.labels.float(), table.own, *label.top.parameters()]
-    assert not any(t.shape == s.shape and torch.equal(t.float(), s.float()) for t in mine for s in secrets if s.numel() > 4)
+    assert not any(
+        t.shape == s.shape and torch.equal(t.float(), s.float()) for t in mine for s in secrets if s.numel() > 4
+    )
     features = [table.features, *feature.bottom.parameters()]
-    assert not any(t.shape == s.shape and torch.equal(t.float(), s.float()) for t in theirs for s in features if s.numel() > 9)
+    assert not any(
+        t.shape == s.shape and torch.equal(t.float(), s.float()) for t in theirs for s in features if s.numel() > 9
+    )
 
 
 def test_a_state_has_nothing_of_the_other_party(tables, curve):
@@ -131,7 +140,9 @@ def test_a_gradient_that_comes_twice_is_applied_once(tables, same, optimiser):
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("dies", ["feature", "label", "both"])
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_party_that_dies_goes_on_from_its_state_as_if_nothing_had_happened(tables, curve, same, dies, lost, optimiser):
+def test_a_party_that_dies_goes_on_from_its_state_as_if_nothing_had_happened(
+    tables, curve, same, dies, lost, optimiser
+):
     table = tables("levels")
     defence = GaussianNoise(std=0.01)
     whole_feature, whole_label = table.parties(optimiser, defence)
@@ -160,7 +171,9 @@ def test_what_is_no_message_is_one_sentence(tables, same, answer):
     feature, label = tables("numbers").parties()
     before = label.state()
     for party, peer in ((label, "feature-party"), (feature, "label-party")):
-        with pytest.raises(InvalidValue, match=f"{peer} must answer with a message. Got {type(answer).__name__} instead"):
+        with pytest.raises(
+            InvalidValue, match=f"{peer} must answer with a message. Got {type(answer).__name__} instead"
+        ):
             party.respond(answer)
     assert same(flatten(before), flatten(label.state()))
 
@@ -198,7 +211,9 @@ def test_a_checkpoint_without_sense_changes_nothing(tables, curve, same, who, ch
 def test_rows_that_are_not_the_agreed_ones_are_refused(tables, who):
     table = tables("numbers")
     made = table.made
-    with pytest.raises(InvalidValue, match=f"{who}-party must hold the 20 agreed rows. Got {len(table.labels)} instead"):
+    with pytest.raises(
+        InvalidValue, match=f"{who}-party must hold the 20 agreed rows. Got {len(table.labels)} instead"
+    ):
         if who == "feature":
             FeatureParty(made.bottom, table.features, Order(20, 4, 0), Local("feature-party", 0))
         else:

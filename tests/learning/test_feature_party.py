@@ -57,7 +57,11 @@ def test_the_feature_party_may_defend_its_activations(tables):
     table = tables("numbers")
     made = copy.deepcopy(table.made)
     noisy = FeatureParty(
-        made.bottom, table.features, Order(len(table.labels), 16, 0), Local("feature-party", 0), defence=GaussianNoise(std=1.0)
+        made.bottom,
+        table.features,
+        Order(len(table.labels), 16, 0),
+        Local("feature-party", 0),
+        defence=GaussianNoise(std=1.0),
     )
     opening = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", -1, {})
     sent = noisy.respond(opening).tensors["activations"]

@@ -155,7 +155,8 @@ def test_of_a_secure_sum_plain_is_the_undefended_sum_and_owned_is_everybody_s():
     secure = scenario(rounds=1, participants=3, protocol=FedSGD(aggregation="secure"))
     trained = secure.train(Undefended(), 0)
     bare, noisy = (
-        secure.observe(trained, each, Observation("initial", 2, 2, 0)).truths for each in (Undefended(), GaussianNoise(std=0.1))
+        secure.observe(trained, each, Observation("initial", 2, 2, 0)).truths
+        for each in (Undefended(), GaussianNoise(std=0.1))
     )
     for key, found in noisy.items():
         assert found.plain.key == key

@@ -27,7 +27,9 @@ def training(protocol: Protocol | None = None, **settings: object) -> JointTrain
     return JointTraining(scenario=scenario, **{"seed": 5, **settings})
 
 
-@pytest.mark.parametrize("protocol", [FedSGD(), FedAvg(local_steps=2), RoundRobin(order="random", download=0.5)], ids=str)
+@pytest.mark.parametrize(
+    "protocol", [FedSGD(), FedAvg(local_steps=2), RoundRobin(order="random", download=0.5)], ids=str
+)
 def test_it_is_what_an_audit_trains(protocol: Protocol) -> None:
     one = training(protocol, defence=GaussianNoise(std=0.01))
     wanted = one.scenario.train(one.defence, one.seed)

@@ -132,7 +132,9 @@ def test_activations_of_another_step_are_refused(tables, curve):
 def test_labels_of_one_class_are_refused(tables):
     table = tables("numbers")
     table.labels = torch.zeros_like(table.labels)
-    with pytest.raises(InvalidValue, match=r"The labels of label-party must be of at least 2 classes. Got only 0 instead"):
+    with pytest.raises(
+        InvalidValue, match=r"The labels of label-party must be of at least 2 classes. Got only 0 instead"
+    ):
         table.parties()
 
 
@@ -238,7 +240,10 @@ def test_defences_of_messages_have_a_place(tables, curve, defence):
 
 @settings(deadline=None, max_examples=25)
 @given(
-    st.integers(1, 40), st.integers(0, 12), st.sampled_from([torch.float32, torch.float64, torch.float16]), st.integers(0, 3)
+    st.integers(1, 40),
+    st.integers(0, 12),
+    st.sampled_from([torch.float32, torch.float64, torch.float16]),
+    st.integers(0, 3),
 )
 def test_whatever_shape_comes_in_it_is_a_step_or_one_sentence(tables, rows, width, dtype, extra):
     feature, label = tables("numbers").parties()

@@ -32,7 +32,9 @@ def by_hand(bottom: nn.Module, inputs: torch.Tensor, gradient: torch.Tensor) -> 
             hook.remove()
         for name, tensor in caught.items():
             if tensor.requires_grad:
-                found.setdefault(name, []).append(torch.autograd.grad(output, tensor, wanted[None], retain_graph=True)[0])
+                found.setdefault(name, []).append(
+                    torch.autograd.grad(output, tensor, wanted[None], retain_graph=True)[0]
+                )
     return {name: torch.cat(rows) for name, rows in found.items()}
 
 

@@ -43,7 +43,9 @@ def test_the_mean_of_all_others_is_told(protocol, defence):
 def test_the_server_sees_every_message_of_whole_rounds():
     run = observed(FedSGD())
     exchanges = ThreatModel().view(run).exchanges()
-    assert sorted(exchange.sent.key for exchange in exchanges) == [(f"client-{n}", r) for n in range(3) for r in (0, 1, 4, 5)]
+    assert sorted(exchange.sent.key for exchange in exchanges) == [
+        (f"client-{n}", r) for n in range(3) for r in (0, 1, 4, 5)
+    ]
     parameters = {exchange.sent.round: exchange.parameters for exchange in exchanges}
     assert not torch.equal(parameters[0]["head.weight"], parameters[1]["head.weight"])
 

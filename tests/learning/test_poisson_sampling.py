@@ -92,7 +92,9 @@ def ask(client, number=0) -> Message:
 
 def test_only_a_defence_that_counts_on_it_trains_on_sampled_batches():
     for defence in (DPSGD(), Chain(links=(Undefended(), DPSGD()))):
-        sizes = [len(batch) for client in participants(scenario(), defence) for n in range(6) for batch in client.batches(n)]
+        sizes = [
+            len(batch) for client in participants(scenario(), defence) for n in range(6) for batch in client.batches(n)
+        ]
         assert len(set(sizes)) > 3
         assert sum(sizes) / len(sizes) == pytest.approx(8, abs=3)
     for defence in (Undefended(), GaussianNoise()):

@@ -16,7 +16,12 @@ from leaktight.learning.protocol import FedAvg, FedSGD, RoundRobin, Server, fede
 def messages() -> list[Message]:
     return [
         Message(
-            Kind.UPDATE, f"client-{k}", "server", 0, {"a": torch.full((2,), float(k))}, {"examples": 5.0, "owned": float(k + 1)}
+            Kind.UPDATE,
+            f"client-{k}",
+            "server",
+            0,
+            {"a": torch.full((2,), float(k))},
+            {"examples": 5.0, "owned": float(k + 1)},
         )
         for k in range(3)
     ]
@@ -90,7 +95,8 @@ def test_secure_aggregation_trains_the_same_model_with_nothing_single_in_the_tra
 
 def test_training_learns(make, task, data):
     clients = [
-        make(f"client-{k}", slice(30 * k, 30 * k + 30), shares=Kind.UPDATE, local_steps=4, batch_size=10) for k in range(2)
+        make(f"client-{k}", slice(30 * k, 30 * k + 30), shares=Kind.UPDATE, local_steps=4, batch_size=10)
+        for k in range(2)
     ]
     server = Server(task.public_parameters())
     played = []

@@ -57,9 +57,15 @@ def leaks_of(made: Split, training, defence, victims: int) -> dict[str, torch.Te
     [
         scenario(rounds=150),
         scenario(label_party=("r0*", "r1*", "r2*"), cut="relu1", rounds=150),
-        scenario(data=RareDigit(form="levels"), model=WideDeep(hidden=(16, 16)), label_party=("r3*", "r4*"), rounds=150),
         scenario(
-            data=RareDigit(form="levels"), model=WideDeep(hidden=(16, 16)), label_party=("*",), feature_party=("*",), rounds=150
+            data=RareDigit(form="levels"), model=WideDeep(hidden=(16, 16)), label_party=("r3*", "r4*"), rounds=150
+        ),
+        scenario(
+            data=RareDigit(form="levels"),
+            model=WideDeep(hidden=(16, 16)),
+            label_party=("*",),
+            feature_party=("*",),
+            rounds=150,
         ),
         scenario(
             data=RareDigit(form="image", digit=3),
@@ -295,7 +301,9 @@ def test_an_active_attacker_may_take_the_feature_party_s_seat(training):
     run = scenario().observe(training, Undefended(), Observation("end", 16, 3, 0), enter)
     assert taken[0].seen == 3
     assert (taken[0].seat.data.labels == -1).all()
-    assert not any(message.tensors["activations"].any() for message in run.transcript if message.kind is Kind.ACTIVATION)
+    assert not any(
+        message.tensors["activations"].any() for message in run.transcript if message.kind is Kind.ACTIVATION
+    )
     assert len(run.truths) == 3
 
 
@@ -309,20 +317,31 @@ def test_observing_does_not_change_the_training(training):
     scenario().observe(training, Undefended(), Observation("end", 64, 3, 0))
     after = training.snapshots["end"].memories
     for party in before:
-        assert all(torch.equal(before[party]["model"][name], after[party]["model"][name]) for name in before[party]["model"])
+        assert all(
+            torch.equal(before[party]["model"][name], after[party]["model"][name]) for name in before[party]["model"]
+        )
     assert "seen" not in after[FEATURE_PARTY].get("memory", {})
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"label_party": ("r9*",)}, "There is no column `r9\\*` for the label party. There are 64, from `r0c0` to `r7c7`"),
+        (
+            {"label_party": ("r9*",)},
+            "There is no column `r9\\*` for the label party. There are 64, from `r0c0` to `r7c7`",
+        ),
         ({"feature_party": ("age",)}, "There is no column `age` for the feature party"),
         ({"label_party": ("*",)}, "must leave the feature party a column"),
         ({"cut": "relu7"}, "The `cut` must be a layer of mlp's body. Got 'relu7' instead. Did you mean"),
-        ({"cut": "flatten"}, "must leave the feature party something to learn. Got 'flatten' instead; cut after `linear1`"),
+        (
+            {"cut": "flatten"},
+            "must leave the feature party something to learn. Got 'flatten' instead; cut after `linear1`",
+        ),
         ({"model": MLP(hidden=())}, "mlp must have a layer before its head that learns"),
-        ({"data": RareDigit(form="levels")}, "mlp takes numbers. Got ids in the column `r0c0` instead; use `wide_deep`"),
+        (
+            {"data": RareDigit(form="levels")},
+            "mlp takes numbers. Got ids in the column `r0c0` instead; use `wide_deep`",
+        ),
         ({"data": RareDigit(form="image"), "label_party": ("r0*",)}, "must be left out for images"),
     ],
     ids=["label column", "feature column", "all columns", "cut", "cut too early", "no body", "ids", "image"],
@@ -338,7 +357,9 @@ def test_a_defence_without_a_place_is_refused():
 
 
 def test_the_scenario_survives_json():
-    made = scenario(label_party=("r0*",), feature_defence=GaussianNoise(std=0.1), optimiser={"kind": "sgd", "momentum": 0.5})
+    made = scenario(
+        label_party=("r0*",), feature_defence=GaussianNoise(std=0.1), optimiser={"kind": "sgd", "momentum": 0.5}
+    )
     assert Scenario.model_validate(made.to_dict()) == made
     assert made.key == Scenario.model_validate(made.to_dict()).key
 
@@ -366,7 +387,9 @@ def test_the_paper_s_setting_on_a_real_sample():
     folder = Path(__file__).parents[2].parent / "shared" / "data" / "ctr"
     if not folder.exists():
         pytest.skip("needs the Criteo sample, which is not beside the repository")
-    source = Criteo(path=folder / "criteo_encoded_train_10000.csv.gz", test_path=folder / "criteo_encoded_test_10000.csv.gz")
+    source = Criteo(
+        path=folder / "criteo_encoded_train_10000.csv.gz", test_path=folder / "criteo_encoded_test_10000.csv.gz"
+    )
     made = Split(data=source, model=WideDeep(), label_party=("I*",), batch_size=1000, rounds=40)
     plain, guarded = made.train(Undefended(), 0), made.train(SumKL(bound=0.4), 0)
     open_, closed = leaks_of(made, plain, Undefended(), 20), leaks_of(made, guarded, SumKL(bound=0.4), 20)
@@ -428,6 +451,8 @@ def test_the_feature_party_knows_its_rows_and_its_first_parameters():
 
 def test_an_observation_that_would_not_fit_into_memory_is_refused(training, monkeypatch):
     monkeypatch.setattr("leaktight.learning.split.MOST_NUMBERS", 100_000)
-    with pytest.raises(Refusal, match=r"at most 100,000 numbers. 40 messages of 64 examples hold [\d,]+; take fewer `victims`"):
+    with pytest.raises(
+        Refusal, match=r"at most 100,000 numbers. 40 messages of 64 examples hold [\d,]+; take fewer `victims`"
+    ):
         scenario().observe(training, Undefended(), Observation("training", 64, 40, 0))
     assert scenario().observe(training, Undefended(), Observation("training", 64, 4, 0)).transcript

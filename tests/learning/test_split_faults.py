@@ -36,12 +36,20 @@ def broken(_: Message) -> Message:
 
 FAULTS: dict[str, tuple[Callable[[Message], Any], type[Exception], str]] = {
     "NaN": (with_rows(lambda rows: rows.index_fill(0, torch.tensor([7]), float("nan"))), InvalidValue, START + "be finite numbers. Got NaN or infinite values in 1 of 32 rows."),
-    "wrong shape": (with_rows(lambda rows: rows[:, :3]), InvalidValue, START + "have rows of shape (8,). Got (3,) instead."),
-    "too many rows": (with_rows(lambda rows: rows.repeat(2, 1)), InvalidValue, START + "have 32 rows, one for each example of the batch. Got 64 instead."),
-    "a single number": (with_rows(lambda rows: rows.sum()), InvalidValue, START + "have 32 rows of shape (8,). Got a single number instead."),
+    "wrong shape": (with_rows(lambda rows: rows[:, :3]), InvalidValue, START + "have rows of shape (8,). Got (3,) "
+                                                                               "instead."),
+    "too many rows": (with_rows(lambda rows: rows.repeat(2, 1)), InvalidValue, START + "have 32 rows, one for each "
+                                                                                       "example of the batch. Got 64 "
+                                                                                       "instead."),
+    "a single number": (with_rows(lambda rows: rows.sum()), InvalidValue, START + "have 32 rows of shape (8,). Got a "
+                                                                                  "single number instead."),
     "nothing": (lambda message: dataclasses.replace(message, tensors={}), InvalidValue, START + "have 32 rows of shape (8,). Got nothing instead."),
     "None": (lambda _: None, InvalidValue, "feature-party must answer with a message. Got NoneType instead."),
-    "another step": (lambda message: dataclasses.replace(message, round=9), InvalidValue, "label-party awaits the activations of step 5. Got those of step 9 instead; resume both parties from one step."),
+    "another step": (lambda message: dataclasses.replace(message, round=9), InvalidValue, "label-party awaits the "
+                                                                                          "activations of step 5. Got "
+                                                                                          "those of step 9 instead; "
+                                                                                          "resume both parties from "
+                                                                                          "one step."),
     "an error": (broken, ConnectionError, "The feature party is gone."),
 }  # fmt: skip
 
@@ -103,7 +111,10 @@ def test_an_observation_with_a_faulty_party_is_one_sentence_and_the_training_sta
     training = SCENARIO.train(Undefended(), seed=0)
     observation = Observation("initial", 32, 8, 0)
     before = SCENARIO.observe(training, Undefended(), observation)
-    kept = {stage: {name: flatten(memory) for name, memory in at.memories.items()} for stage, at in training.snapshots.items()}
+    kept = {
+        stage: {name: flatten(memory) for name, memory in at.memories.items()}
+        for stage, at in training.snapshots.items()
+    }
 
     def enter(seat: Seat) -> Party:
         return Faulty(seat.honest, change) if seat.name == FEATURE_PARTY else seat.honest
@@ -112,7 +123,9 @@ def test_an_observation_with_a_faulty_party_is_one_sentence_and_the_training_sta
         SCENARIO.observe(training, Undefended(), observation, enter)
     assert str(found.value) == sentence
     assert all(
-        same(memory, kept[stage][name]) for stage, at in training.snapshots.items() for name, memory in at.memories.items()
+        same(memory, kept[stage][name])
+        for stage, at in training.snapshots.items()
+        for name, memory in at.memories.items()
     )
     after = SCENARIO.observe(training, Undefended(), observation)
     for one, other in zip(before.transcript, after.transcript, strict=True):

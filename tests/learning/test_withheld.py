@@ -61,7 +61,9 @@ def message(sender, *names):
 
 def test_participants_must_withhold_the_same():
     for combine in (mean, secure_sum):
-        with pytest.raises(LeaktightError, match=r"b must send the same tensors as a. They differ in \['head.weight'\]"):
+        with pytest.raises(
+            LeaktightError, match=r"b must send the same tensors as a. They differ in \['head.weight'\]"
+        ):
             combine([message("a", "body.weight", "head.weight"), message("b", "body.weight")])
 
 
@@ -107,7 +109,9 @@ def test_truth_and_view_speak_of_what_was_sent(aggregation):
 @pytest.mark.parametrize("protocol", [FedSGD(), FedAvg(local_steps=2)], ids=str)
 def test_a_participant_tells_the_mean_of_what_the_others_sent(protocol):
     scenario, defence = federation(protocol=protocol, rounds=8), LayerGuard(layers=("head",))
-    run = scenario.observe(scenario.train(defence, 0), defence, Observation("training", batch_size=4, victims=12, seed=0))
+    run = scenario.observe(
+        scenario.train(defence, 0), defence, Observation("training", batch_size=4, victims=12, seed=0)
+    )
     exchanges = ThreatModel(seat="client-1").view(run).exchanges()
     assert len(exchanges) == 4
     for exchange in exchanges:
@@ -119,7 +123,9 @@ def test_a_participant_tells_the_mean_of_what_the_others_sent(protocol):
 
 def test_where_everything_is_withheld_a_participant_can_tell_nothing():
     scenario = federation(rounds=8)
-    run = scenario.observe(scenario.train(Withhold(), 0), Withhold(), Observation("training", batch_size=4, victims=6, seed=0))
+    run = scenario.observe(
+        scenario.train(Withhold(), 0), Withhold(), Observation("training", batch_size=4, victims=6, seed=0)
+    )
     assert ThreatModel(seat="client-1").view(run).exchanges() == ()
 
 

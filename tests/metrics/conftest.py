@@ -17,7 +17,9 @@ def ground_truths():
         used = raw if used is None else used
         labels = [torch.zeros(len(inputs), dtype=torch.long) for inputs in raw] if labels is None else labels
         shape = tuple(raw[0].shape[1:])
-        task = Task(Model(nn.Identity(), nn.Linear(1, 1)), nn.functional.cross_entropy, lambda outputs: outputs, shape, classes)
+        task = Task(
+            Model(nn.Identity(), nn.Linear(1, 1)), nn.functional.cross_entropy, lambda outputs: outputs, shape, classes
+        )
         message = Message(Kind.GRADIENT, "client", "server", 0, {})
         return tuple(
             GroundTruth(task, Batch(before, targets), Batch(after, targets), message, message)

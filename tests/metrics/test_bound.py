@@ -27,7 +27,10 @@ def test_an_image_at_exactly_epsilon_counts(ground_truths, reconstruction):
     black = [torch.zeros(1, 1, 4, 4)]
     half = [torch.full((1, 1, 4, 4), 0.5)]
     exact = PSNR().grade(reconstruction(half), ground_truths(black), stream(0))[0].value
-    assert ReconstructionStatement(epsilon=exact).grade(reconstruction(half), ground_truths(black), stream(0))[0].value == 1
+    assert (
+        ReconstructionStatement(epsilon=exact).grade(reconstruction(half), ground_truths(black), stream(0))[0].value
+        == 1
+    )
 
 
 def test_the_interval_for_messages_of_one_image_is_wilsons(ground_truths, reconstruction, photos):
@@ -53,7 +56,8 @@ def test_chance_is_the_share_of_truths_that_are_grey_already(ground_truths, reco
 def test_the_statement_in_words():
     reading = Reading(name="reconstruction_statement", value=0.875, n=16, against="used")
     assert statement(reading, epsilon=25.5) == (
-        "The attack is a (25.5 dB, 0.12)-reconstruction attack on the used images: 88 % of 16 came back at 25.5 dB or better."
+        "The attack is a (25.5 dB, 0.12)-reconstruction attack on the used images: 88 % of 16 came back at 25.5 dB or "
+        "better."
     )
     assert "(20 dB, 1)-reconstruction attack: 0 % of 4" in statement(
         Reading(name="reconstruction_statement", value=0.0, low=0.0, high=0.49, n=4)
@@ -64,7 +68,12 @@ def test_the_statement_in_words():
 
 @pytest.mark.parametrize(
     ("epsilon", "text"),
-    [(0, "must be above 0"), (-3, "must be above 0"), (101, "must be at most 100"), (float("nan"), "must be a finite number")],
+    [
+        (0, "must be above 0"),
+        (-3, "must be above 0"),
+        (101, "must be at most 100"),
+        (float("nan"), "must be a finite number"),
+    ],
 )
 def test_an_impossible_epsilon_is_an_error_in_words(epsilon, text):
     with pytest.raises(InvalidValue, match=f"The `epsilon` of reconstruction_statement {text}"):

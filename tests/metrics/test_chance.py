@@ -106,7 +106,9 @@ def test_drawn_examples_are_paired_within_their_message(digits):
 
 
 @everywhere
-def test_chance_depends_neither_on_the_guess_nor_on_metrics_graded_before(metric, digits, ground_truths, reconstruction):
+def test_chance_depends_neither_on_the_guess_nor_on_metrics_graded_before(
+    metric, digits, ground_truths, reconstruction
+):
     truth = ground_truths(batches(digits, 4))
     perfect = reconstruction([ground_truth.raw.inputs for ground_truth in truth])
     rng = stream(5)
@@ -139,12 +141,16 @@ def test_rows_of_a_table_are_answered_by_their_public_mean(metric, ground_truths
 
 def test_no_public_example_is_as_good_as_none(photos, ground_truths, reconstruction):
     nothing = Batch(torch.zeros(0, 3, 16, 16), torch.zeros(0, dtype=torch.long))
-    readings = [PSNR().grade(reconstruction(photos), ground_truths(photos), stream(0), known) for known in (None, nothing)]
+    readings = [
+        PSNR().grade(reconstruction(photos), ground_truths(photos), stream(0), known) for known in (None, nothing)
+    ]
     assert readings[0] == readings[1]
 
 
 @pytest.mark.parametrize(("channels", "grey"), [(1, 0.33), (3, 0.43)])
-def test_without_public_data_the_middle_of_the_generic_prior_is_an_answer(channels, grey, ground_truths, reconstruction):
+def test_without_public_data_the_middle_of_the_generic_prior_is_an_answer(
+    channels, grey, ground_truths, reconstruction
+):
     truth = [torch.full((1, channels, 8, 8), grey + 0.01)]
     reading, _ = MSE().grade(reconstruction(truth), ground_truths(truth), stream(0))
     assert reading.chance == pytest.approx(1e-4, rel=1e-3)
@@ -168,7 +174,9 @@ def test_public_examples_with_labels_give_the_mean_of_each_class(digits, ground_
     truth = ground_truths(list(inputs), labels=list(labels))
     unlabelled, _ = PSNR().grade(reconstruction(inputs), truth, stream(0), digits.test)
     labelled, _ = PSNR().grade(reconstruction(inputs, [each.flip(0) for each in labels]), truth, stream(0), digits.test)
-    expected = [psnr(arrange(means[each], images), images.double()) for images, each in zip(inputs, labels, strict=True)]
+    expected = [
+        psnr(arrange(means[each], images), images.double()) for images, each in zip(inputs, labels, strict=True)
+    ]
     assert labelled.chance == pytest.approx(torch.cat(expected).mean().item(), abs=1e-4)
     assert labelled.chance > unlabelled.chance + 1
 

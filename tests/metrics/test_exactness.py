@@ -24,12 +24,17 @@ def grade(metric, guess, trial):
 def changed(trial, change, certified=True):
     """Return the perfect guess with its inputs changed, all of it certified or nothing."""
     inputs = tuple(change(one) for one in trial.perfect.inputs)
-    return Reconstruction(trial.perfect.keys, inputs, certified=tuple(torch.full((len(one),), certified) for one in inputs))
+    return Reconstruction(
+        trial.perfect.keys, inputs, certified=tuple(torch.full((len(one),), certified) for one in inputs)
+    )
 
 
 def test_brute_force_agrees():
     generator = torch.Generator().manual_seed(0)
-    examples, others = torch.rand(20, 1, 2, 2, generator=generator) * 0.05, torch.rand(8, 1, 2, 2, generator=generator) * 0.05
+    examples, others = (
+        torch.rand(20, 1, 2, 2, generator=generator) * 0.05,
+        torch.rand(8, 1, 2, 2, generator=generator) * 0.05,
+    )
     expected = [any(bool((one - other).abs().max() < 0.01) for other in others) for one in examples]
     assert is_matched(examples, others).tolist() == expected
     assert 0 < sum(expected) < 20
@@ -70,7 +75,8 @@ def test_only_certified_answers_can_be_false(trial):
 
 def test_an_answer_as_it_was_used_is_not_false(trial):
     truth = tuple(
-        dataclasses.replace(one, used=dataclasses.replace(one.used, inputs=one.used.inputs.flip(-1))) for one in trial.truth
+        dataclasses.replace(one, used=dataclasses.replace(one.used, inputs=one.used.inputs.flip(-1)))
+        for one in trial.truth
     )
     flipped = changed(trial, lambda inputs: inputs.flip(-1))
     assert FalseAnswers().grade(flipped, truth, stream(0))[0].value == 0

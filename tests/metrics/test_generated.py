@@ -85,7 +85,11 @@ def test_all_are_among_the_standard_metrics_and_silent_about_other_guesses(truth
 
 def test_the_share_is_that_of_the_classifier_with_wilsons_interval(truth):
     inputs = torch.cat(
-        [squares(30, (0,), seed=5).inputs, squares(10, (1,), seed=5).inputs, torch.rand(10, 1, 8, 8, generator=stream(0))]
+        [
+            squares(30, (0,), seed=5).inputs,
+            squares(10, (1,), seed=5).inputs,
+            torch.rand(10, 1, 8, 8, generator=stream(0)),
+        ]
     )
     chosen = recogniser(PUBLIC).probabilities(inputs).argmax(1)
     assert chosen.bincount(minlength=4).tolist() == [30, 10, 0, 10]
@@ -196,7 +200,9 @@ def test_the_interval_of_diversity_covers_what_more_samples_would_show(truth):
     assert all(math.isfinite(reading.high) for reading in readings)
 
 
-@pytest.mark.parametrize("metric", [Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()])
+@pytest.mark.parametrize(
+    "metric", [Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()]
+)
 @pytest.mark.parametrize("public", [None, Batch(PUBLIC.inputs[PUBLIC.labels > 0], PUBLIC.labels[PUBLIC.labels > 0])])
 def test_without_public_examples_of_the_class_they_refuse(metric, public, truth):
     with pytest.raises(Refusal, match=f"{metric.kind} needs public examples of class 0. There are none"):

@@ -37,7 +37,13 @@ def test_ssim_agrees_with_scikit_image_at_every_size(shape, seed):
     radius = min(5, (min(shape[1:]) - 1) // 2)
     for ours, one, other in zip(ssim(guess, truth).tolist(), guess.numpy(), truth.numpy(), strict=True):
         theirs = structural_similarity(
-            one, other, channel_axis=0, data_range=1, gaussian_weights=True, sigma=0.3 * radius, use_sample_covariance=False
+            one,
+            other,
+            channel_axis=0,
+            data_range=1,
+            gaussian_weights=True,
+            sigma=0.3 * radius,
+            use_sample_covariance=False,
         )
         assert ours == pytest.approx(theirs, abs=1e-9)
 

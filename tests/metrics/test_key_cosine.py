@@ -37,7 +37,9 @@ def random(seed, count=2):
 @pytest.fixture
 def truth(ground_truths):
     [ground_truth] = ground_truths([torch.zeros(2, 1, 4, 4)])
-    return (dataclasses.replace(ground_truth, revealed={f"client-0/0-class_keys/{n}": key for n, key in enumerate(SECRET)}),)
+    return (
+        dataclasses.replace(ground_truth, revealed={f"client-0/0-class_keys/{n}": key for n, key in enumerate(SECRET)}),
+    )
 
 
 def read(estimates, truth):

@@ -68,19 +68,25 @@ def test_labels_are_graded_message_by_message(ground_truths, reconstruction):
 def test_a_few_hits_in_a_row_are_not_certainty(ground_truths, reconstruction):
     """Four of four may be luck: resampling four hits would give an interval without width."""
     inputs, labels = [torch.zeros(1, 4)] * 4, [torch.tensor([label]) for label in (3, 1, 4, 1)]
-    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels), stream(0))
+    reading, _ = LabelDistance().grade(
+        reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels), stream(0)
+    )
     assert reading.value == 0
     expected = binomtest(0, 4).proportion_ci(method="wilson")
     assert (reading.low, reading.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     binary, _ = LabelDistance().grade(
-        reconstruction(inputs[:3], labels=labels[:3]), ground_truths(inputs[:3], labels=labels[:3], classes=2), stream(0)
+        reconstruction(inputs[:3], labels=labels[:3]),
+        ground_truths(inputs[:3], labels=labels[:3], classes=2),
+        stream(0),
     )
     assert not binary.beats_chance()
 
 
 def test_labels_of_one_message_are_not_counted_as_independent(ground_truths, reconstruction):
     inputs, labels = [torch.zeros(8, 4)] * 2, [torch.arange(8)] * 2
-    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels), stream(0))
+    reading, _ = LabelDistance().grade(
+        reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels), stream(0)
+    )
     assert (reading.low, reading.high) == pytest.approx(wilson(0, 2))
 
 
@@ -96,7 +102,8 @@ def test_the_likeliest_labels_hit_most_of_all_answers(weights, n):
         draws = itertools.product(range(len(weights)), repeat=n)
         chances = [(draw, math.prod(frequencies[label].item() for label in draw)) for draw in draws]
         return sum(
-            chance * (n - label_distance(torch.tensor(answer), torch.tensor(draw)).sum().item()) for draw, chance in chances
+            chance * (n - label_distance(torch.tensor(answer), torch.tensor(draw)).sum().item())
+            for draw, chance in chances
         )
 
     answers = itertools.combinations_with_replacement(range(len(weights)), n)

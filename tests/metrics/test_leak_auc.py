@@ -159,7 +159,9 @@ def test_what_a_blind_attack_reaches_before_the_cut_is_the_chance_level_there(tr
     turned = grade(scored(rows, layers=(None, "linear1"), blind=[-each for each in known]), truth(labels))
     assert turned[2].chance == pytest.approx(found[2].chance)
     # A blind attack that reaches nothing is no reason to ask for less than guessing.
-    nothing = grade(scored(rows, layers=(None, "linear1"), blind=[torch.zeros_like(each) for each in known]), truth(labels))
+    nothing = grade(
+        scored(rows, layers=(None, "linear1"), blind=[torch.zeros_like(each) for each in known]), truth(labels)
+    )
     assert nothing[2].chance > 0.52
 
 
@@ -167,7 +169,8 @@ def test_labels_that_a_defence_changed_do_not_count(truth):
     labels, scores = steps()
     flipped = truth([1 - each for each in labels])
     changed = [
-        dataclasses.replace(ground_truth, used=other.used) for ground_truth, other in zip(truth(labels), flipped, strict=True)
+        dataclasses.replace(ground_truth, used=other.used)
+        for ground_truth, other in zip(truth(labels), flipped, strict=True)
     ]
     guess = scored([each[None] for each in scores])
     assert grade(guess, changed) == grade(guess, truth(labels))

@@ -21,7 +21,9 @@ ROWS, BATCH, PASSES = 600, 100, 10
 @pytest.fixture
 def truth(ground_truths):
     def make(labels, rows, bound=None):
-        found = ground_truths([torch.zeros(len(own), 2) for own in rows], labels=[labels[own] for own in rows], classes=2)
+        found = ground_truths(
+            [torch.zeros(len(own), 2) for own in rows], labels=[labels[own] for own in rows], classes=2
+        )
         return [dataclasses.replace(ground_truth, bound=bound) for ground_truth in found]
 
     return make

@@ -76,7 +76,9 @@ def test_one_class_alone_gives_one_reading(sent):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"kind": Kind.GRADIENT}, {"classes": 10}, {"rows": [torch.zeros(4, 2)]}], ids=["kind", "classes", "zeros"]
+    "settings",
+    [{"kind": Kind.GRADIENT}, {"classes": 10}, {"rows": [torch.zeros(4, 2)]}],
+    ids=["kind", "classes", "zeros"],
 )
 def test_other_messages_have_no_reading(sent, settings):
     settings = {"rows": [torch.ones(4, 2)], "labels": [torch.tensor([0, 1, 0, 1])], **settings}

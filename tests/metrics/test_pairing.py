@@ -16,7 +16,9 @@ def rand(*shape, seed=0):
 
 
 def total(guess, truth, order):
-    return sum((guess[g].double() - truth[t].double()).square().sum().item() for t, g in enumerate(order) if g is not None)
+    return sum(
+        (guess[g].double() - truth[t].double()).square().sum().item() for t, g in enumerate(order) if g is not None
+    )
 
 
 def brute_force(guess, truth):
@@ -79,7 +81,9 @@ def test_messages_are_paired_apart_and_numbered_in_order():
 
 
 def test_another_shape_is_an_error_in_words():
-    with pytest.raises(InvalidValue, match=r"must have the shape \(3, 4, 4\) of the true ones. Got \(1, 4, 4\) instead"):
+    with pytest.raises(
+        InvalidValue, match=r"must have the shape \(3, 4, 4\) of the true ones. Got \(1, 4, 4\) instead"
+    ):
         pair(rand(1, 1, 4, 4), rand(1, 3, 4, 4))
 
 

@@ -69,7 +69,11 @@ def test_norms_are_taken_over_all_tensors_of_the_undefended_message():
 
 def test_a_withheld_tensor_counts_as_zeros(truths):
     plain = {"a": torch.tensor([3.0]), "b": torch.tensor([[4.0]])}
-    assert magnitudes(plain, {"a": torch.tensor([3.0])}) == magnitudes(plain, {**plain, "b": torch.zeros(1, 1)}) == (5.0, 4.0)
+    assert (
+        magnitudes(plain, {"a": torch.tensor([3.0])})
+        == magnitudes(plain, {**plain, "b": torch.zeros(1, 1)})
+        == (5.0, 4.0)
+    )
     assert magnitudes(plain, {}) == (5.0, 5.0)
     reading = graded(truths((plain, {"a": torch.tensor([3.0])}), (plain, {})))["gradient_ratio"]
     assert reading.each == (1.25, 1.0)
@@ -91,7 +95,9 @@ def test_a_first_layer_that_was_withheld_leaves_the_theorem_silent(truths, withh
 def test_a_run_with_a_withheld_layer_is_graded():
     run = toy_run(Withhold(layers=("head",)))
     plain = toy_run()
-    truth = [dataclasses.replace(ground_truth, plain=plain.truths[key].sent) for key, ground_truth in run.truths.items()]
+    truth = [
+        dataclasses.replace(ground_truth, plain=plain.truths[key].sent) for key, ground_truth in run.truths.items()
+    ]
     readings = graded(truth)
     shares = [
         magnitudes({"head.weight": t["head.weight"], "head.bias": t["head.bias"]}, {})[0] / magnitudes(t, t)[0]
@@ -121,7 +127,9 @@ def test_the_ratio_is_finite_and_positive_whatever_is_sent(entries):
 
 def test_the_value_is_the_mean_on_a_logarithmic_axis(truths):
     plain = {"a": torch.tensor([1.0])}
-    reading = graded(truths(*[(plain, {"a": torch.tensor([1 + change])}) for change in (0.125, 2.0, 1.0)]))["gradient_ratio"]
+    reading = graded(truths(*[(plain, {"a": torch.tensor([1 + change])}) for change in (0.125, 2.0, 1.0)]))[
+        "gradient_ratio"
+    ]
     assert reading.each == (8.0, 0.5, 1.0)
     assert reading.value == pytest.approx(4 ** (1 / 3))
     assert (reading.n, reading.leaks, reading.chance, reading.against) == (3, None, None, "raw")
@@ -206,7 +214,9 @@ small = st.floats(-0.5, 0.5)
 def systems(draw):
     rows, inputs = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     bias, bias_change = (draw(st.lists(kind, min_size=rows, max_size=rows)) for kind in (numbers, small))
-    weight, weight_change = (draw(st.lists(kind, min_size=rows * inputs, max_size=rows * inputs)) for kind in (numbers, small))
+    weight, weight_change = (
+        draw(st.lists(kind, min_size=rows * inputs, max_size=rows * inputs)) for kind in (numbers, small)
+    )
     tensors = (torch.tensor(values, dtype=torch.float64) for values in (bias, weight, bias_change, weight_change))
     bias, weight, bias_change, weight_change = tensors
     return LinearSystem(bias, weight.view(rows, inputs), bias_change, weight_change.view(rows, inputs))

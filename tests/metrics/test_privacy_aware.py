@@ -49,11 +49,17 @@ def test_the_share_is_of_images_strictly_below_epsilon_with_wilsons_interval(hid
     expected = binomtest(hidden, 60).proportion_ci(method="wilson")
     assert found.used.value == hidden / 60
     assert (found.used.low, found.used.high) == pytest.approx((expected.low, expected.high))
-    assert found.hides("used") == ("holds" if expected.low >= 0.9 else "does not hold" if expected.high < 0.9 else "undecided")
+    assert found.hides("used") == (
+        "holds" if expected.low >= 0.9 else "does not hold" if expected.high < 0.9 else "undecided"
+    )
 
 
 def test_few_images_leave_it_undecided_and_the_docstring_counts_them_right():
-    assert [judged(images=psnrs((8.0,) * n, (8.0,) * n)).verdict for n in (3, 34, 35)] == ["undecided", "undecided", "holds"]
+    assert [judged(images=psnrs((8.0,) * n, (8.0,) * n)).verdict for n in (3, 34, 35)] == [
+        "undecided",
+        "undecided",
+        "holds",
+    ]
 
 
 def test_images_of_one_message_are_one_trial():
@@ -84,8 +90,13 @@ def test_the_price_is_judged_by_the_interval_of_the_difference(defended, half, v
 
 
 def test_a_loss_of_exactly_gamma_is_too_much():
-    exact = Reading(name="accuracy", value=0.5, low=0.5, high=0.5), Reading(name="accuracy", value=0.75, low=0.75, high=0.75)
-    verdicts = [privacy_aware(Claim(epsilon=10, delta=0.1, gamma=g), psnrs(), *exact).affordable for g in (0.25, 0.2501)]
+    exact = (
+        Reading(name="accuracy", value=0.5, low=0.5, high=0.5),
+        Reading(name="accuracy", value=0.75, low=0.75, high=0.75),
+    )
+    verdicts = [
+        privacy_aware(Claim(epsilon=10, delta=0.1, gamma=g), psnrs(), *exact).affordable for g in (0.25, 0.2501)
+    ]
     assert verdicts == ["does not hold", "holds"]
 
 
@@ -159,7 +170,12 @@ def test_two_records_of_an_audit_are_enough(made):
 
 @pytest.mark.parametrize(
     ("field", "value", "text"),
-    [("epsilon", 0, "above 0"), ("epsilon", 101, "at most 100"), ("delta", -0.1, "at least 0"), ("gamma", 2, "at most 1")],
+    [
+        ("epsilon", 0, "above 0"),
+        ("epsilon", 101, "at most 100"),
+        ("delta", -0.1, "at least 0"),
+        ("gamma", 2, "at most 1"),
+    ],
 )
 def test_an_impossible_claim_is_an_error_in_words(field, value, text):
     with pytest.raises(InvalidValue, match=f"The `{field}` of Claim must be {text}"):

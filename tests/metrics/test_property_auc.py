@@ -69,7 +69,8 @@ def test_one_example_is_enough_for_a_message_to_have_the_property(truth):
 def test_the_raw_examples_count_not_the_used_ones(truth):
     found = truth([[1], [0]])
     exchanged = tuple(
-        dataclasses.replace(ground_truth, used=other.raw) for ground_truth, other in zip(found, reversed(found), strict=True)
+        dataclasses.replace(ground_truth, used=other.raw)
+        for ground_truth, other in zip(found, reversed(found), strict=True)
     )
     assert grade(scored([[0.9, 0.1]]), exchanged)[0].value == 1
 

@@ -27,7 +27,9 @@ from leaktight.testing.toys import toy_batch, toy_run, toy_task
 SHAPE = (1, 4, 4)
 KNOWS = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE, Knows.LABELS}))
 NEAR = preset("posterior", iterations=150, labels="given")
-FAR = GradientMatching(distance="l2", iterations=1, initial="randn", descent=SearchAdam(learning_rate=1e-3), labels="given")
+FAR = GradientMatching(
+    distance="l2", iterations=1, initial="randn", descent=SearchAdam(learning_rate=1e-3), labels="given"
+)
 
 
 def linear_task():
@@ -76,7 +78,8 @@ def test_where_the_message_tells_nothing_the_search_did_not_fail():
     pairs = zip(readings[OBJECTIVE_OF_GUESS].each, readings[OBJECTIVE_OF_TRUTH].each, strict=True)
     assert all(guess < truth for guess, truth in pairs)
     errors = [
-        (found - ground_truth.raw.inputs).square().mean() for found, ground_truth in zip(guess.inputs, truth, strict=True)
+        (found - ground_truth.raw.inputs).square().mean()
+        for found, ground_truth in zip(guess.inputs, truth, strict=True)
     ]
     assert torch.stack(errors).mean() > 0.01
 
@@ -99,7 +102,9 @@ def test_the_attack_never_sees_the_truth_that_it_is_judged_by():
 
 def judged(ground_truths, inputs, objective, at_truth, at_blank=1.0):
     """A guess whose objectives are chosen; the truth is told from the blank answer by its pixels."""
-    truth = ground_truths([torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(n)) for n in range(len(inputs))])
+    truth = ground_truths(
+        [torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(n)) for n in range(len(inputs))]
+    )
 
     def judge(asked):
         blank = all((ground_truth.raw.inputs == 0.5).all() for ground_truth in asked)

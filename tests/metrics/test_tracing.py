@@ -237,7 +237,8 @@ def test_raw_and_used_examples_are_traced_apart(ground_truths):
 @pytest.mark.parametrize("queries", ["attacked", "owned"])
 def test_one_participant_alone_leaves_nothing_to_trace(ground_truths, queries):
     truth = [
-        dataclasses.replace(ground_truth, owned=ground_truth.raw) for ground_truth in ground_truths([rows(0.0), rows(1.0)])
+        dataclasses.replace(ground_truth, owned=ground_truth.raw)
+        for ground_truth in ground_truths([rows(0.0), rows(1.0)])
     ]
     metric = TracingDistance(queries=queries)
     assert metric.grade(guessed([rows(0.0), rows(1.0)], ["sum", "sum"]), truth, stream(0)) == ()

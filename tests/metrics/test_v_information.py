@@ -37,7 +37,9 @@ def logistic(seed: int, *, shuffled: bool = False) -> tuple[Tensor, Tensor]:
         points, truth = gaussians(2000, (part, seed))
         # Where nothing is to be told, a property is nobody's: neither of what is learned from nor of what is asked
         # about.
-        kinds.append((points[:, None], truth[torch.randperm(2000, generator=stream(seed, part))] if shuffled else truth))
+        kinds.append(
+            (points[:, None], truth[torch.randperm(2000, generator=stream(seed, part))] if shuffled else truth)
+        )
     (known, has), (others, asked) = kinds
     model = LogisticRegression().fit(known.numpy(), has.numpy())
     return torch.from_numpy(model.predict_proba(others.numpy())[:, 1]), asked

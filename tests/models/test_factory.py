@@ -77,12 +77,14 @@ def test_batch_norm_is_refused_or_put_into_evaluation_mode(mine):
     [
         (
             "nothing",
-            "The model of `my_models:nothing` cannot be audited as it is:\n- It must be a torch.nn.Module. Got NoneType instead;",
+            "The model of `my_models:nothing` cannot be audited as it is:\n- It must be a torch.nn.Module. Got "
+            "NoneType instead;",
         ),
         ("fails", "`my_models:fails` failed with ZeroDivisionError: division by zero (my_models.py, line 22)."),
         (
             "needs_more",
-            "`my_models:needs_more` must need nothing but what it is offered: `shape`, `classes`. It also needs `depth`; give those a default.",
+            "`my_models:needs_more` must need nothing but what it is offered: `shape`, `classes`. It also needs "
+            "`depth`; give those a default.",
         ),
         ("number", "`my_models:number` must be a function or a class. Got an int instead."),
         ("Smal", "has no `Smal`. Did you mean `Small`?"),
@@ -162,7 +164,10 @@ def test_a_word_on_the_command_line_is_a_kind_or_a_reference():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("resnet", "There is no model named `resnet`. Did you mean `resnet20`? Name your own as `package.module:function`."),
+        (
+            "resnet",
+            "There is no model named `resnet`. Did you mean `resnet20`? Name your own as `package.module:function`.",
+        ),
         ("transformer9", "There is no model named `transformer9`. Known are: `alexnet`, `convnet`, `deep_dlnet`"),
         ("factory", "There is no model named `factory`."),
         ("", "There is no model named ``."),

@@ -83,7 +83,12 @@ def test_a_top_without_a_wide_part_ignores_the_label_party_s_rows():
     [
         (MLP(hidden=(4,)), (6,), "rleu1", "Got 'rleu1' instead. Did you mean `relu1`?"),
         (MLP(hidden=(4,)), (6,), "flatten", "cut after `linear1`"),
-        (MLP(hidden=()), (6,), "", "mlp must have a layer before its head that learns. Got none; give it a hidden layer"),
+        (
+            MLP(hidden=()),
+            (6,),
+            "",
+            "mlp must have a layer before its head that learns. Got none; give it a hidden layer",
+        ),
         (LeNet(), (6,), "", "lenet needs images"),
     ],
 )

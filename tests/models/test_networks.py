@@ -112,7 +112,8 @@ def steps_plainly(model, start, inputs, labels, count, rate=0.1):
         loss = F.cross_entropy(functional_call(model, parameters, (inputs,)), labels)
         gradients = torch.autograd.grad(loss, list(parameters.values()), create_graph=True)
         parameters = {
-            name: tensor - rate * gradient for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True)
+            name: tensor - rate * gradient
+            for (name, tensor), gradient in zip(parameters.items(), gradients, strict=True)
         }
     return sum(((parameters[name] - start[name]) / rate).square().sum() for name in start)
 
@@ -205,7 +206,10 @@ def test_one_class_is_refused():
         (lambda: FCNet(depth=1), "The `depth` of fcnet must be at least 2. Got 1 instead."),
         (lambda: FCNet(width=0), "The `width` of fcnet must be at least 1. Got 0 instead."),
         (lambda: MLP(hidden=(3, 0)), "The `hidden.1` of mlp must be at least 1. Got 0 instead."),
-        (lambda: LeNet(activation="swish"), "The `activation` of lenet must be one of 'sigmoid', 'tanh', 'relu' or 'gelu'."),
+        (
+            lambda: LeNet(activation="swish"),
+            "The `activation` of lenet must be one of 'sigmoid', 'tanh', 'relu' or 'gelu'.",
+        ),
         (lambda: ResNet20(widht=2), "resnet20 has no setting `widht`. Did you mean `width`?"),
     ],
 )

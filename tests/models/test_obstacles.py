@@ -135,10 +135,17 @@ LISTED = {
     "a class": (lambda: nn.Linear, "It must be a torch.nn.Module. Got type instead;"),
     "batch norm": (
         lambda: net(nn.BatchNorm2d(8)),
-        'Batch norm `1` in training mode mixes the examples of a batch. Set `batch_norm = "eval"`, call `.eval()` on it, or use group norm.',
+        'Batch norm `1` in training mode mixes the examples of a batch. Set `batch_norm = "eval"`, call `.eval()` on '
+        "it, or use group norm.",
     ),
-    "batch norm without statistics": (lambda: net(stateless_norm()).eval(), "Batch norm `1` without running statistics mixes"),
-    "tracking instance norm": (lambda: net(nn.InstanceNorm2d(8, track_running_stats=True)), "Batch norm `1` in training mode"),
+    "batch norm without statistics": (
+        lambda: net(stateless_norm()).eval(),
+        "Batch norm `1` without running statistics mixes",
+    ),
+    "tracking instance norm": (
+        lambda: net(nn.InstanceNorm2d(8, track_running_stats=True)),
+        "Batch norm `1` in training mode",
+    ),
     "dropout": (
         lambda: net(nn.Dropout(0.5)),
         "Dropout `1` in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0.",
@@ -150,11 +157,18 @@ LISTED = {
     ),
     "spectral norm": (
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 72), spectral(), nn.Linear(72, 10)),
-        "Buffer `2.parametrizations.weight.0._u`, `2.parametrizations.weight.0._v` changes with every run. Call `.eval()`,",
+        "Buffer `2.parametrizations.weight.0._u`, `2.parametrizations.weight.0._v` changes with every run. Call "
+        "`.eval()`,",
     ),
-    "lazy": (lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(10)), "Lazy layer `1` has no weights yet. Run the module once"),
+    "lazy": (
+        lambda: nn.Sequential(nn.Flatten(), nn.LazyLinear(10)),
+        "Lazy layer `1` has no weights yet. Run the module once",
+    ),
     "lazy norm": (lambda: nn.Sequential(nn.LazyBatchNorm2d(affine=False).eval()), "Lazy layer `0` has no weights yet."),
-    "no parameters": (lambda: nn.Flatten(), "No parameter can be learned. Set `requires_grad` on those that are trained."),
+    "no parameters": (
+        lambda: nn.Flatten(),
+        "No parameter can be learned. Set `requires_grad` on those that are trained.",
+    ),
     "all frozen": (lambda: net().requires_grad_(False), "No parameter can be learned."),
     "cannot be copied": (
         lambda: Own(plain, lock=threading.Lock()),
@@ -168,7 +182,10 @@ LISTED = {
         lambda: Own(lambda self, x: self.nothing(x)),
         "It does not run on examples of shape (1, 8, 8): AttributeError:",
     ),
-    "two outputs": (lambda: Own(lambda self, x: (plain(self, x), x)), "Its output must be one tensor. Got tuple instead;"),
+    "two outputs": (
+        lambda: Own(lambda self, x: (plain(self, x), x)),
+        "Its output must be one tensor. Got tuple instead;",
+    ),
     "wrong classes": (
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 7)),
         "Its output must have the shape (n, 10). Got (3, 7) for n = 3",
@@ -215,7 +232,10 @@ LISTED = {
         lambda: Attention(need_weights=False),
         "Run attention under `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`.",
     ),
-    "no gradient": (lambda: Own(unlearned), "Its parameters have no gradient. Take `torch.no_grad()` and `.detach()` out"),
+    "no gradient": (
+        lambda: Own(unlearned),
+        "Its parameters have no gradient. Take `torch.no_grad()` and `.detach()` out",
+    ),
     "infinite gradient": (lambda: Own(rooted), "Its gradients have NaN or infinite values."),
 }
 
@@ -278,7 +298,9 @@ def test_a_long_list_of_layers_is_shortened():
 def test_a_named_head_must_exist_and_be_last():
     module = Own(plain)
     assert obstacles(module, SHAPE, CLASSES, head="head") == []
-    assert obstacles(module, SHAPE, CLASSES, head="haed") == ["It has no linear layer named `haed`. Did you mean `head`?"]
+    assert obstacles(module, SHAPE, CLASSES, head="haed") == [
+        "It has no linear layer named `haed`. Did you mean `head`?"
+    ]
     assert "The linear layer `hidden` is not the last step." in obstacles(module, SHAPE, CLASSES, head="hidden")[0]
 
 

@@ -174,7 +174,9 @@ def test_convnet_has_the_stated_channels_and_a_head_of_36_times_the_width(width)
 
 @pytest.mark.parametrize(("kind", "layer"), [("group", nn.GroupNorm), ("batch", nn.BatchNorm2d), ("none", nn.Identity)])
 def test_convnet_has_the_chosen_norm_between_each_convolution_and_its_relu(kind, layer):
-    layers = [each for each in ConvNet(norm=kind).build((3, 32, 32), 10, seed=0).body if not isinstance(each, nn.MaxPool2d)]
+    layers = [
+        each for each in ConvNet(norm=kind).build((3, 32, 32), 10, seed=0).body if not isinstance(each, nn.MaxPool2d)
+    ]
     assert [type(each) for each in layers[0:24:3]] == [nn.Conv2d] * 8
     assert all(isinstance(each, layer) for each in layers[1:24:3])
     assert [type(each) for each in layers[2:24:3]] == [nn.ReLU] * 8
@@ -236,7 +238,9 @@ def test_the_first_layer_of_an_mlp_gives_a_batch_of_one_away():
 
 def test_fixed_batch_norm_is_batch_norm_in_evaluation_mode_whatever_the_mode():
     fixed, plain = FixedBatchNorm(3), nn.BatchNorm2d(3)
-    state = {name: torch.rand_like(tensor) + 0.5 for name, tensor in plain.state_dict().items() if tensor.is_floating_point()}
+    state = {
+        name: torch.rand_like(tensor) + 0.5 for name, tensor in plain.state_dict().items() if tensor.is_floating_point()
+    }
     fixed.load_state_dict(state, strict=False)
     plain.load_state_dict(state, strict=False)
     inputs = torch.randn(4, 3, 5, 5)

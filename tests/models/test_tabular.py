@@ -39,7 +39,9 @@ def test_the_wide_part_is_a_linear_model_of_numbers_and_one_hot_categories():
     with torch.no_grad():
         for number, parameter in enumerate(layer.parameters()):
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
-    one_hot = torch.cat([nn.functional.one_hot(ROWS[:, 1].long(), 3), nn.functional.one_hot(ROWS[:, 3].long(), 5)], 1).float()
+    one_hot = torch.cat(
+        [nn.functional.one_hot(ROWS[:, 1].long(), 3), nn.functional.one_hot(ROWS[:, 3].long(), 5)], 1
+    ).float()
     expected = ROWS[:, [0, 2]] @ layer.linear.weight.T + one_hot @ layer.ids.table.weight
     assert torch.allclose(layer(ROWS), expected, atol=1e-6)
 

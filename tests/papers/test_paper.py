@@ -29,7 +29,9 @@ def test_an_audit_that_several_experiments_need_is_planned_once(toy: Paper[Order
 def test_two_audits_of_one_name_are_refused(toy: Paper[Order]) -> None:
     first, second = toy.experiments
     other = dataclasses.replace(second, plans=lambda order: first.plans(Order(steps=5)))
-    with pytest.raises(InvalidValue, match=r"The audit `weak` of figure must be the one that others planned. It differs."):
+    with pytest.raises(
+        InvalidValue, match=r"The audit `weak` of figure must be the one that others planned. It differs."
+    ):
         dataclasses.replace(toy, experiments=(first, other)).plans(Order())
 
 

@@ -68,7 +68,9 @@ def test_each_plan_is_an_audit_of_its_own_that_only_its_owner_can_read(toy: Pape
         assert stat.S_IMODE((tmp_path / name / "audit.sqlite").stat().st_mode) == 0o600
 
 
-def test_a_second_run_computes_nothing_again(toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_computes_nothing_again(
+    toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = reproduce(toy, Order(), tmp_path)
 
     def never(*_: Any) -> None:
@@ -86,7 +88,9 @@ def test_progress_says_which_plan(toy: Paper[Order], tmp_path: Path) -> None:
     assert list(dict.fromkeys(ended)) == ["weak (1 of 2)", "strong (2 of 2)"]
 
 
-def test_what_fails_leaves_a_gap_and_is_told(toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_leaves_a_gap_and_is_told(
+    toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     train = Federated.train
 
     def sometimes(self: Federated, defence: Any, seed: int, progress: Any = None, enter: Any = None) -> Any:

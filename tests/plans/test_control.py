@@ -76,7 +76,8 @@ def test_the_same_stream_gives_the_same_noise_and_the_run_is_unchanged(run: Run)
     before = [message.tensors["body.1.weight"].clone() for message in run.transcript]
     one, two = nullify(run, stream(1, "null")), nullify(run, stream(1, "null"))
     assert all(
-        torch.equal(a.tensors["head.bias"], b.tensors["head.bias"]) for a, b in zip(one.transcript, two.transcript, strict=True)
+        torch.equal(a.tensors["head.bias"], b.tensors["head.bias"])
+        for a, b in zip(one.transcript, two.transcript, strict=True)
     )
     assert all(torch.equal(a, m.tensors["body.1.weight"]) for a, m in zip(before, run.transcript, strict=True))
 
@@ -152,7 +153,9 @@ def test_the_control_of_split_learning_tells_every_label(form: str, tmp_path: An
     assert is_exact(record)
 
 
-@pytest.mark.parametrize("attack", [GradientNorm(layer="all"), Direction(layer="first"), Clustering(layer="all")], ids=str)
+@pytest.mark.parametrize(
+    "attack", [GradientNorm(layer="all"), Direction(layer="first"), Clustering(layer="all")], ids=str
+)
 def test_a_null_view_of_split_learning_is_scored_at_the_cut_alone(attack: Any, tmp_path: Any) -> None:
     probe = Attempt(
         attack=attack, threat=ThreatModel(seat="feature-party", knows=frozenset({Knows.HINTS})), metrics=(LeakAUC(),)
@@ -183,6 +186,7 @@ def test_in_a_null_view_a_participant_can_tell_nothing_of_the_others() -> None:
             assert abs(likeness) < (0.9 if tensor.numel() < 100 else 0.2)
     for before, after in zip(told, noise, strict=True):
         moved, aimless = (
-            torch.cat([tensor.flatten() for tensor in exchange.parameters.values()]).norm() for exchange in (before, after)
+            torch.cat([tensor.flatten() for tensor in exchange.parameters.values()]).norm()
+            for exchange in (before, after)
         )
         assert torch.isclose(moved, aimless, rtol=0.2)

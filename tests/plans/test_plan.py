@@ -143,7 +143,9 @@ def test_every_message_of_a_split_training_can_be_asked_for() -> None:
         parse_plan({**document, "grid": {"victims": "most"}})
 
 
-def test_further_probes_belong_to_a_scenario_and_count_as_cells(toy_plan: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_probes_belong_to_a_scenario_and_count_as_cells(
+    toy_plan: Plans, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = toy_plan(seeds=(0, 1))
     [name], [(label, probe)] = list(plan.scenarios), list(plan.probes.items())[:1]
     more = {"defence": plan.scenarios[name].baseline, "label": f"{label}, longer", "probe": probe}

@@ -159,7 +159,9 @@ def test_several_scenarios_by_name_or_number() -> None:
         (one, "scenarios: It must be a list: write `[[scenarios]]`, not `[scenarios]`."),
     ):
         assert faults({**document, "scenarios": scenarios}) == [sentence]
-    with pytest.raises(InvalidValue, match=r"must differ from each other. Got the same settings as `1` and as `2` instead."):
+    with pytest.raises(
+        InvalidValue, match=r"must differ from each other. Got the same settings as `1` and as `2` instead."
+    ):
         parse_plan({**document, "scenarios": [one, one]})
 
 
@@ -244,7 +246,10 @@ def test_what_is_missing_is_said() -> None:
             {"defences": [{"kind": "gaussian_noise", "std": []}]},
             "defences[0]: The `std` of gaussian_noise must be a valid number",
         ),
-        ({"defences": [{"kind": "top_k", "noise": [0, 1]}]}, "defences[0]: The `noise` of top_k must be a valid number"),
+        (
+            {"defences": [{"kind": "top_k", "noise": [0, 1]}]},
+            "defences[0]: The `noise` of top_k must be a valid number",
+        ),
     ],
 )
 def test_single_faults(changes: dict[str, Any], sentence: str) -> None:

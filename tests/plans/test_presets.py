@@ -23,7 +23,9 @@ def _observed(plan: plans.Plan, defence: Defence, victims: int) -> Run:
     assert grid.stages == ("initial",)
     [scenario] = plan.with_scenarios(rounds=0).scenarios.values()
     seed = grid.seeds[0]
-    return scenario.observe(scenario.train(defence, seed), defence, Observation("initial", grid.batch_sizes[0], victims, seed))
+    return scenario.observe(
+        scenario.train(defence, seed), defence, Observation("initial", grid.batch_sizes[0], victims, seed)
+    )
 
 
 @pytest.mark.parametrize("plan", [plans.quick(), plans.standard()], ids=lambda plan: plan.title)
@@ -44,7 +46,9 @@ def test_the_demo_attacks_victims_of_several_classes() -> None:
     assert len(set(labels)) >= 5
 
 
-@pytest.mark.parametrize("defence", [GaussianNoise(std=0.001), pytest.param(TopK(share=0.1), marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    "defence", [GaussianNoise(std=0.001), pytest.param(TopK(share=0.1), marks=pytest.mark.long)], ids=str
+)
 def test_it_recognises_images_under_two_of_the_defences(defence: Defence) -> None:
     plan = plans.quick()
     assert defence in plan.defences

@@ -44,7 +44,11 @@ def test_of_several_one_is_named(plan) -> None:
 @pytest.mark.parametrize(
     ("parts", "wanted", "message"),
     [
-        ((SCENARIO, ONE, NOISES), None, r"takes one defence, and the plan has several. Choose by `--defence`: `none`, `top_k`"),
+        (
+            (SCENARIO, ONE, NOISES),
+            None,
+            r"takes one defence, and the plan has several. Choose by `--defence`: `none`, `top_k`",
+        ),
         ((SCENARIO, ONE, NOISES), "gaussian_noise", r"takes one defence, and the plan has several"),
         ((SCENARIO, ONE), "topk", r"The plan has no defence `topk`. Did you mean `top_k`\?"),
     ],

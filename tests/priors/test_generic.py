@@ -32,7 +32,9 @@ def covariance_of(coordinates: Coordinates) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of what is decoded from standard normal numbers."""
     zero, targets = torch.zeros(1, coordinates.width, dtype=torch.float64), torch.zeros(1, 2)
     mean = coordinates.decode(zero, targets).flatten()
-    columns = coordinates.decode(torch.eye(coordinates.width, dtype=torch.float64), targets.expand(coordinates.width, 2))
+    columns = coordinates.decode(
+        torch.eye(coordinates.width, dtype=torch.float64), targets.expand(coordinates.width, 2)
+    )
     map_ = columns.flatten(1) - mean
     return mean.numpy(), (map_.T @ map_).numpy()
 
@@ -71,9 +73,14 @@ def test_draws_have_the_stated_spectrum(shape: tuple[int, ...]) -> None:
 def test_the_penalty_is_minus_the_gaussian_log_density(shape: tuple[int, ...]) -> None:
     coordinates = coordinates_of(shape)
     law = scipy.stats.multivariate_normal(*covariance_of(coordinates))
-    inputs, targets = torch.rand(4, *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.zeros(4, 2)
+    inputs, targets = (
+        torch.rand(4, *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
+        torch.zeros(4, 2),
+    )
     z = coordinates.encode(inputs, targets)
-    penalties = np.array([coordinates.penalty(one[None], image[None]).item() for one, image in zip(z, inputs, strict=True)])
+    penalties = np.array(
+        [coordinates.penalty(one[None], image[None]).item() for one, image in zip(z, inputs, strict=True)]
+    )
     constant = penalties + law.logpdf(inputs.flatten(1).numpy())
     np.testing.assert_allclose(constant, constant[0], atol=1e-3)
 

@@ -50,7 +50,8 @@ def test_without_shrinkage_the_covariance_is_that_of_the_points() -> None:
     moments = Moments.of(points, labels, 2, Shrinkage())
     deviations = points - torch.stack([points[labels == label].mean(0) for label in (0, 1)])[labels]
     inner = (
-        moments.rest * torch.eye(6) + moments.directions @ torch.diag(moments.variances - moments.rest) @ moments.directions.T
+        moments.rest * torch.eye(6)
+        + moments.directions @ torch.diag(moments.variances - moments.rest) @ moments.directions.T
     )
     covariance = moments.scales[:, None] * inner * moments.scales
     torch.testing.assert_close(covariance, deviations.T @ deviations / 200, rtol=0, atol=0.05)

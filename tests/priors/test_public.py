@@ -49,7 +49,9 @@ def test_the_penalty_is_minus_the_gaussian_log_density() -> None:
     law = scipy.stats.multivariate_normal(*law_of(coordinates, one_hot(torch.tensor(3), 10)))
     inputs, targets = public.inputs[:4].double(), one_hot(torch.full((4,), 3), 10)
     z = coordinates.encode(inputs, targets)
-    penalties = np.array([coordinates.penalty(one[None], image[None]).item() for one, image in zip(z, inputs, strict=True)])
+    penalties = np.array(
+        [coordinates.penalty(one[None], image[None]).item() for one, image in zip(z, inputs, strict=True)]
+    )
     constant = penalties + law.logpdf(inputs.flatten(1).numpy())
     np.testing.assert_allclose(constant, constant[0], atol=1e-2)
 
@@ -121,13 +123,17 @@ def test_a_number_that_never_changes_keeps_a_little_variance() -> None:
 def test_the_same_examples_bring_the_same_coordinates() -> None:
     public = Digits().load().train.take(torch.arange(100))
     inputs, targets = public.inputs[:3], one_hot(public.labels[:3], 10)
-    first, second = (Public().coordinates((1, 8, 8), nn.Identity(), public, 10).encode(inputs, targets) for _ in range(2))
+    first, second = (
+        Public().coordinates((1, 8, 8), nn.Identity(), public, 10).encode(inputs, targets) for _ in range(2)
+    )
     assert torch.equal(first, second)
 
 
 def test_too_few_examples_are_refused() -> None:
     public, _, _ = table(LEAST - 1)
-    with pytest.raises(Refusal, match=r"needs at least 10 public examples\. Got 9 instead; grant more, or take `generic`\."):
+    with pytest.raises(
+        Refusal, match=r"needs at least 10 public examples\. Got 9 instead; grant more, or take `generic`\."
+    ):
         Public().coordinates((6,), nn.Identity(), public, 2)
     with pytest.raises(Refusal, match="Got 0 instead"):
         Public().coordinates((6,), nn.Identity(), None, 2)

@@ -41,7 +41,9 @@ def test_an_image_of_one_row_varies_across_only() -> None:
 
 @pytest.mark.parametrize("shape", [(5,), (4, 5), (1, 2, 3, 4)])
 def test_what_is_no_image_is_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(Refusal, match=r"for images of shape \(channels, height, width\). Got inputs of shape .* take `flat`"):
+    with pytest.raises(
+        Refusal, match=r"for images of shape \(channels, height, width\). Got inputs of shape .* take `flat`"
+    ):
         TotalVariation().coordinates(shape, nn.Identity(), None, 2)
 
 

@@ -106,7 +106,8 @@ def test_the_probe_reads_public_examples_only() -> None:
 def test_the_policy_counts() -> None:
     run = toy_run()
     values = {
-        AccuracyScore(policy=policy, samples=8).read(run, stream(0)).readings[0].value for policy in (None, "3", "15-15-15")
+        AccuracyScore(policy=policy, samples=8).read(run, stream(0)).readings[0].value
+        for policy in (None, "3", "15-15-15")
     }
     assert len(values) == 3
 

@@ -31,7 +31,13 @@ def outputs(task: Task, inputs: Tensor) -> dict[str, Tensor]:
 def test_a_layer_is_read_after_its_activation_and_before_pooling(inputs: Tensor) -> None:
     with global_seed(0):
         body = nn.Sequential(
-            nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 5), nn.ConstantPad1d(1, 0.0), nn.Tanh()
+            nn.Conv2d(1, 2, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(2, 5),
+            nn.ConstantPad1d(1, 0.0),
+            nn.Tanh(),
         )
     task = task_of(body, 7)
     found = outputs(task, inputs)

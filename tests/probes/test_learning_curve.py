@@ -54,7 +54,9 @@ def test_own_examples_are_what_senders_own_or_else_all_that_they_sent_about(run:
     owned = {key: dataclasses.replace(ground_truth, owned=run.auxiliary) for key, ground_truth in run.truths.items()}
     sent = {key: dataclasses.replace(ground_truth, owned=None) for key, ground_truth in run.truths.items()}
     assert count(dataclasses.replace(run, truths=owned)) == {len(run.auxiliary)}
-    assert count(dataclasses.replace(run, truths=sent)) == {sum(len(ground_truth.raw) for ground_truth in run.truths.values())}
+    assert count(dataclasses.replace(run, truths=sent)) == {
+        sum(len(ground_truth.raw) for ground_truth in run.truths.values())
+    }
 
 
 def test_so_many_examples_are_drawn_from_the_stream(run: Run) -> None:
@@ -65,7 +67,12 @@ def test_so_many_examples_are_drawn_from_the_stream(run: Run) -> None:
 
 def test_a_training_is_followed_from_its_first_round_on() -> None:
     scenario = Federated(
-        data=Digits(), model=MLP(), participants=2, rounds=30, moments=3, protocol=FedSGD(optimiser=Sgd(learning_rate=0.5))
+        data=Digits(),
+        model=MLP(),
+        participants=2,
+        rounds=30,
+        moments=3,
+        protocol=FedSGD(optimiser=Sgd(learning_rate=0.5)),
     )
     training = scenario.train(toy_run().defence, seed=0)
     watched = scenario.observe(training, toy_run().defence, Observation("training", 32, 6, 0))

@@ -39,7 +39,9 @@ def test_the_bounds_are_those_of_each_layers_activations(run: Run) -> None:
         for end, bits in zip(("lower", "upper"), information_bounds(squared, 0.2), strict=True):
             reading = found[f"mutual_information_{end}", layer]
             assert reading.value == pytest.approx(bits, rel=1e-9)
-            assert found[f"mutual_information_{end}_share", layer].value == pytest.approx(bits / math.log2(32), rel=1e-9)
+            assert found[f"mutual_information_{end}_share", layer].value == pytest.approx(
+                bits / math.log2(32), rel=1e-9
+            )
             assert (reading.n, reading.chance, reading.leaks, reading.low) == (32, 0.0, "high", None)
 
 
@@ -94,7 +96,9 @@ def test_the_unit_of_scaled_noise_is_the_layers_deviation(run: Run) -> None:
     rows = LayerOutputs(run.public, latest(run, ""))(run.auxiliary.inputs)["head"].double()
     deviation = rows.var(0, correction=0).mean().sqrt().item()
     key = ("mutual_information_lower", "head")
-    assert read(run, noise=0.3, scaled=True)[key].value == pytest.approx(read(run, noise=0.3 * deviation)[key].value, rel=1e-6)
+    assert read(run, noise=0.3, scaled=True)[key].value == pytest.approx(
+        read(run, noise=0.3 * deviation)[key].value, rel=1e-6
+    )
 
 
 def test_at_most_the_samples_are_drawn(run: Run) -> None:

@@ -61,7 +61,12 @@ def problem(network: Network, shape: tuple[int, ...], count: int = 5) -> tuple[T
 @pytest.mark.parametrize("similarity", ["whole", "per_tensor"])
 @pytest.mark.parametrize(
     ("network", "shape"),
-    [(DLNet(), (3, 32, 32)), (LeNet(), (1, 28, 28)), (ConvNet(width=2), (3, 12, 12)), (DLNet(activation="tanh"), (1, 9, 9))],
+    [
+        (DLNet(), (3, 32, 32)),
+        (LeNet(), (1, 28, 28)),
+        (ConvNet(width=2), (3, 12, 12)),
+        (DLNet(activation="tanh"), (1, 9, 9)),
+    ],
     ids=str,
 )
 def test_scores_are_those_of_the_literal_loop(network: Network, shape: tuple[int, ...], similarity: str) -> None:
@@ -94,7 +99,9 @@ def test_an_image_is_scored_by_itself() -> None:
     task, parameters, batch, noise = problem(DLNet(), (1, 8, 8))
     all_at_once = privacy_scores(task, parameters, batch.inputs, batch.labels, noise)
     for at in range(5):
-        alone = privacy_scores(task, parameters, batch.inputs[at : at + 1], batch.labels[at : at + 1], noise[at : at + 1])
+        alone = privacy_scores(
+            task, parameters, batch.inputs[at : at + 1], batch.labels[at : at + 1], noise[at : at + 1]
+        )
         assert alone.item() == pytest.approx(all_at_once[at].item(), abs=1e-6)
 
 
@@ -168,7 +175,9 @@ def test_the_probe_scores_public_examples_at_the_latest_parameters(run: Run) -> 
 
 
 def test_the_policy_counts_and_nothing_private_is_read(run: Run) -> None:
-    plain, changed = (PrivacyScore(policy=policy, samples=16).read(run, stream(0)).readings[0] for policy in (None, "0-3"))
+    plain, changed = (
+        PrivacyScore(policy=policy, samples=16).read(run, stream(0)).readings[0] for policy in (None, "0-3")
+    )
     assert plain.value != changed.value
     blind = dataclasses.replace(run, truths={}, locals={})
     assert PrivacyScore(policy="0-3", samples=16).read(blind, stream(0)).readings[0] == changed
@@ -188,7 +197,9 @@ def test_the_probe_is_found_by_its_kind_and_refuses() -> None:
         PrivacyScore(policy="3").read(table, stream(0))
 
 
-def test_policies_are_scored_on_the_same_examples_from_the_same_noise(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policies_are_scored_on_the_same_examples_from_the_same_noise(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = PrivacyScore(policy="0-3", samples=4), PrivacyScore(policy="28", samples=4)
     assert one.draws == other.draws == PrivacyScore(samples=4).draws != PrivacyScore(samples=5).draws
     seen = []

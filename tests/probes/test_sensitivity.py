@@ -40,7 +40,10 @@ def read(run: Run, samples: int = 16, seed: int = 0) -> dict[tuple[str, str | No
 def test_there_is_a_reading_for_each_norm_and_layer(run: Run) -> None:
     found = read(run)
     assert found.keys() == {
-        (f"sensitivity_{norm}{share}", layer) for norm in NORMS for share in ("", "_share") for layer in ("body.1", "head")
+        (f"sensitivity_{norm}{share}", layer)
+        for norm in NORMS
+        for share in ("", "_share")
+        for layer in ("body.1", "head")
     }
     for reading in found.values():
         assert reading.leaks == "high"
@@ -107,7 +110,9 @@ def test_shares_of_the_property_sum_to_one(run: Run) -> None:
     for norm in NORMS:
         values = {layer: found[f"property_sensitivity_{norm}", layer].value for layer in ("body.1", "head")}
         for layer, value in values.items():
-            assert found[f"property_sensitivity_{norm}_share", layer].value == pytest.approx(value / sum(values.values()))
+            assert found[f"property_sensitivity_{norm}_share", layer].value == pytest.approx(
+                value / sum(values.values())
+            )
 
 
 def test_a_property_that_means_nothing_does_not(run: Run) -> None:

@@ -25,13 +25,17 @@ def run():
 
 
 def paths(run, attack=ATTACK, moments=4, **settings):
-    found = SimilarityPath(attack=attack, threat=THREAT, moments=moments, **settings).read(run, stream(0, "path")).readings
+    found = (
+        SimilarityPath(attack=attack, threat=THREAT, moments=moments, **settings).read(run, stream(0, "path")).readings
+    )
     return {(reading.name, reading.layer): reading for reading in found}
 
 
 def test_there_is_a_reading_for_each_moment_and_layer_in_order(run):
     found = paths(run)
-    assert list(found) == [(f"similarity_after_{moment}", layer) for moment in (0, 20, 40, 60) for layer in ("body.1", "head")]
+    assert list(found) == [
+        (f"similarity_after_{moment}", layer) for moment in (0, 20, 40, 60) for layer in ("body.1", "head")
+    ]
     for reading in found.values():
         assert reading.n == len(reading.each) == 3
         assert reading.low <= reading.value <= reading.high
@@ -57,7 +61,9 @@ def test_values_are_the_cosine_of_the_candidate_at_that_moment(run):
         slopes = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
         for layer in ("body.1", "head"):
             names = [name for name in slopes if name.startswith(layer)]
-            one, other = (torch.cat([part[name].flatten() for name in names]) for part in (slopes, exchange.sent.tensors))
+            one, other = (
+                torch.cat([part[name].flatten() for name in names]) for part in (slopes, exchange.sent.tensors)
+            )
             assert found["similarity_after_0", layer].each[row] == pytest.approx(
                 F.cosine_similarity(one, other, dim=0).item(), abs=1e-5
             )
@@ -67,7 +73,9 @@ def test_a_search_that_succeeds_ends_at_one_in_every_layer_and_one_on_noise_does
     attack = GradientMatching(iterations=300, labels="given")
     last = [reading.value for (name, _), reading in paths(run, attack).items() if name == "similarity_after_300"]
     assert min(last) > 0.99
-    noise = [reading.value for (name, _), reading in paths(null_run(run), attack).items() if name == "similarity_after_300"]
+    noise = [
+        reading.value for (name, _), reading in paths(null_run(run), attack).items() if name == "similarity_after_300"
+    ]
     assert min(noise) < 0.5
 
 
@@ -77,7 +85,8 @@ def test_watching_changes_nothing_and_chunks_and_dropped_rows_are_put_in_place(r
     objective, seen = ATTACK.objective(victims, view), []
     problem, starts = objective.problem(guess_hypotheses(victims, 1, stream(1))), ATTACK.starts(objective, 1, stream(1))
     watched, alone = (
-        SearchEngine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
+        SearchEngine(problem, ATTACK.search(), watch).run(starts, 3).points
+        for watch in (lambda *now: seen.append(now), None)
     )
     assert torch.equal(watched, alone)
     assert [evaluation for evaluation, *_ in seen] == list(range(61))

@@ -29,7 +29,10 @@ def test_it_finds_nothing_and_touches_nothing() -> None:
 def test_its_record_carries_the_utility_of_the_training_alone(tmp_path: Path) -> None:
     scenario = Federated(data=Digits(), model=MLP(), participants=2, rounds=2)
     plan = Plan(
-        scenarios={"1": scenario}, defences=(GaussianNoise(std=0.1),), probes={"utility": Utility()}, grid=Grid(victims=1)
+        scenarios={"1": scenario},
+        defences=(GaussianNoise(std=0.1),),
+        probes={"utility": Utility()},
+        grid=Grid(victims=1),
     )
     records = [record for record in run(plan, tmp_path) if record.cell.purpose == "measure"]
     assert [record.cell.defence.kind for record in records] == ["none", "gaussian_noise"]

@@ -132,7 +132,9 @@ def test_data_without_a_property_is_refused(run: Run) -> None:
 def test_too_few_messages_of_a_kind_are_refused(run: Run) -> None:
     one = next(iter(run.truths))
     rare = {key: (torch.ones if key == one else torch.zeros)(8) for key in run.truths}
-    with pytest.raises(Refusal, match=r"v_information needs two messages with the property and two without\. 1 of 40 have it"):
+    with pytest.raises(
+        Refusal, match=r"v_information needs two messages with the property and two without\. 1 of 40 have it"
+    ):
         read(with_properties(run, rare))
 
 

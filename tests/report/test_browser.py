@@ -22,8 +22,12 @@ pytestmark = [
     # In CI a browser that is missing is a fault, not a reason to look away.
     pytest.mark.skipif(BROWSER is None and os.environ.get("CI") != "true", reason="Chromium is not installed"),
 ]
-QUIET = "--headless --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
-QUIET += " --disable-sync --disable-dev-shm-usage --hide-scrollbars --virtual-time-budget=8000 --enable-logging=stderr --v=0"
+QUIET = (
+    "--headless --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
+)
+QUIET += (
+    " --disable-sync --disable-dev-shm-usage --hide-scrollbars --virtual-time-budget=8000 --enable-logging=stderr --v=0"
+)
 
 
 @pytest.fixture
@@ -71,7 +75,9 @@ def test_characteristics_are_drawn_with_both_axes_and_fit_a_phone(browse, site, 
     assert shown.count(">not traced<") == 2
     assert console(result) == []
     frame = site / "swept-phone.html"
-    frame.write_text('<body style="margin:0"><iframe src="swept.html" style="width:390px;height:6000px;border:0"></iframe>')
+    frame.write_text(
+        '<body style="margin:0"><iframe src="swept.html" style="width:390px;height:6000px;border:0"></iframe>'
+    )
     pixels = picture(browse, frame, site / "swept-phone.png", 700, 6000)
     assert pixels[:, 395:].std() == 0
     assert pixels[:, :390].std() > 10
@@ -86,16 +92,22 @@ def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, ma
         norms = [Reading(name=f"norm_{label}", value=1.0, n=20, each=counts) for label in ("negative", "positive")]
         return (*layers, *norms, Reading(name="auc", value=0.9, low=0.88, high=0.92, chance=0.5))
 
-    defended = [made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=told(1 - bound)) for bound in (0.1, 0.2, 0.4)]
+    defended = [
+        made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=told(1 - bound)) for bound in (0.1, 0.2, 0.4)
+    ]
     page = site / "labels.html"
-    page.write_text(report([made.record(psnr=None, accuracy=None, extra=told(0.97)), *defended], gallery=lambda key: None))
+    page.write_text(
+        report([made.record(psnr=None, accuracy=None, extra=told(0.97)), *defended], gallery=lambda key: None)
+    )
     result = browse(page.as_uri(), "--dump-dom")
     shown = result.stdout.split('id="plots"')[0]
     for name, count in (("labels", 2), ("norms", 4)):
         assert len(re.findall(rf'<div id="plot-{name}-[^"]*"[^>]*class="[^"]*js-plotly-plot', shown)) == count
     assert console(result) == []
     frame = site / "labels-phone.html"
-    frame.write_text('<body style="margin:0"><iframe src="labels.html" style="width:390px;height:6000px;border:0"></iframe>')
+    frame.write_text(
+        '<body style="margin:0"><iframe src="labels.html" style="width:390px;height:6000px;border:0"></iframe>'
+    )
     pixels = picture(browse, frame, site / "labels-phone.png", 700, 6000)
     assert pixels[:, 395:].std() == 0
     assert pixels[:, :390].std() > 10
@@ -112,14 +124,20 @@ def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
             for number, layer in enumerate(layers):
                 value = 0.5 + (most - 0.5) * number / len(layers)
                 found.append(
-                    Reading(name=name, value=value, low=value - 0.05, high=value + 0.05, layer=layer, chance=0.5, **common)
+                    Reading(
+                        name=name, value=value, low=value - 0.05, high=value + 0.05, layer=layer, chance=0.5, **common
+                    )
                 )
         return tuple(found)
 
     attack = PropertyInference(layers="each")
-    defended = [made.record(TopK(share=share), psnr=None, attack=attack, extra=told(0.5 + share / 2)) for share in (0.6, 0.2)]
+    defended = [
+        made.record(TopK(share=share), psnr=None, attack=attack, extra=told(0.5 + share / 2)) for share in (0.6, 0.2)
+    ]
     page = site / "layers.html"
-    page.write_text(report([made.record(psnr=None, attack=attack, extra=told(0.93)), *defended], gallery=lambda key: None))
+    page.write_text(
+        report([made.record(psnr=None, attack=attack, extra=told(0.93)), *defended], gallery=lambda key: None)
+    )
     result = browse(page.as_uri(), "--dump-dom")
     shown = result.stdout.split('id="plots"')[0]
     assert len(re.findall(r'<div id="plot-layers-[^"]*"[^>]*class="[^"]*js-plotly-plot', shown)) == 3
@@ -127,7 +145,9 @@ def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
     assert shown.count(">linear2<") == 3
     assert console(result) == []
     frame = site / "layers-phone.html"
-    frame.write_text('<body style="margin:0"><iframe src="layers.html" style="width:390px;height:6000px;border:0"></iframe>')
+    frame.write_text(
+        '<body style="margin:0"><iframe src="layers.html" style="width:390px;height:6000px;border:0"></iframe>'
+    )
     pixels = picture(browse, frame, site / "layers-phone.png", 700, 6000)
     assert pixels[:, 395:].std() == 0
     assert pixels[:, :390].std() > 10

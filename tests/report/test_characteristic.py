@@ -117,7 +117,8 @@ def test_names_are_escaped(made, report):
 def test_a_utility_that_is_not_accuracy_keeps_its_name(made, page):
     auc = (Reading(name="auc", value=0.75, low=0.7, high=0.8, chance=0.5),)
     records = [
-        made.record(GaussianNoise(std=s), accuracy=None, extra=made.characteristic(1 / s, 0.5) + auc) for s in (0.1, 1.0)
+        made.record(GaussianNoise(std=s), accuracy=None, extra=made.characteristic(1 / s, 0.5) + auc)
+        for s in (0.1, 1.0)
     ]
     (figure,) = characteristic_section(page(records)).plots.values()
     assert figure["layout"]["yaxis"]["title"]["text"] == "test AUC"

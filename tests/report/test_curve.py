@@ -75,7 +75,9 @@ def test_strengths_without_ratio_cannot_be_placed(made):
 
 
 def test_errors_of_very_different_size_are_drawn_by_their_logarithm(made):
-    records = [made.record(GaussianNoise(std=s), extra=made.characteristic(1 / s, e)) for s, e in ((0.1, 0.01), (1, 5000.0))]
+    records = [
+        made.record(GaussianNoise(std=s), extra=made.characteristic(1 / s, e)) for s, e in ((0.1, 0.01), (1, 5000.0))
+    ]
     figure = figure_of(summarise(records).curves[0])
     assert figure["layout"]["yaxis2"]["type"] == "log"
     records[1] = made.record(GaussianNoise(std=1), extra=made.characteristic(1.0, 0.0))

@@ -15,7 +15,9 @@ from leaktight.report.page import Page
 def readings(value, whichever=None):
     whichever = value if whichever is None else whichever
     return (
-        Reading(name="recognised", value=value, low=value, high=value, n=50, chance=0.1, leaks="high", each=(value,) * 50),
+        Reading(
+            name="recognised", value=value, low=value, high=value, n=50, chance=0.1, leaks="high", each=(value,) * 50
+        ),
         Reading(name="recognised_any", value=whichever, low=whichever, high=whichever, n=50, chance=0.5, leaks="high"),
         Reading(name="recognised_confidence", value=value, n=50, chance=0.1, leaks="high"),
         Reading(name="nearest_private", value=0.5, low=0.48, high=0.52, n=50, chance=0.5, leaks="low", against="raw"),
@@ -52,7 +54,13 @@ def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
         "class keys (dimensions 4096)",
         "top-k (share 0.1)",
     ]
-    assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 % (90 to 90)", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
+    assert section.values["lines"][0]["cells"] == [
+        "90 % (90 to 90)",
+        "90 % (90 to 90)",
+        "90 %",
+        "0.50 (0.48 to 0.52)",
+        "0.25",
+    ]
     assert [line["tones"][:2] for line in section.values["lines"]] == [["leaks"] * 2, [""] * 2, ["leaks"] * 2]
     assert section.values["lines"][0]["chances"] == ["10 %", "50 %", "", "", ""]
     assert [grid.detail for grid in section.values["grids"]] == [
@@ -117,13 +125,16 @@ def test_what_is_no_gallery_of_samples_is_not_drawn(page, records, spoilt):
 
 
 def test_estimated_keys_are_told_beside_chance_and_over_the_turns(page, made):
-    cosine = Reading(name="key_cosine", value=0.44, low=0.41, high=0.46, n=3, chance=0.009, leaks="high", each=(0.1, 0.3, 0.44))
+    cosine = Reading(
+        name="key_cosine", value=0.44, low=0.41, high=0.46, n=3, chance=0.009, leaks="high", each=(0.1, 0.3, 0.44)
+    )
     rows = [
         made.record(psnr=None, label="GAN", extra=(*readings(0.5), cosine), defence=ClassKeys()),
         made.record(psnr=None, label="GAN", extra=readings(0.5), defence=TopK()),
     ]
     section = generated_section(page(rows))
     assert section.values["keys"] == [
-        "Class keys (dimensions 4096), GAN: the estimated key has a cosine of 0.44 (0.41 to 0.46) with the nearest true one, "
+        "Class keys (dimensions 4096), GAN: the estimated key has a cosine of 0.44 (0.41 to 0.46) with the nearest "
+        "true one, "
         "chance 0.01; over the turns 0.10, 0.30, 0.44."
     ]

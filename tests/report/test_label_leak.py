@@ -50,9 +50,13 @@ def record(made, scenario):
             for name, place in counts.items()
         ]
         readings.append(Reading(name="auc", value=0.9, low=0.88, high=0.92, chance=0.5))
-        probe = Attempt(attack=GradientNorm() if attack == "norm" else Clustering(), threat=ThreatModel(seat="feature-party"))
+        probe = Attempt(
+            attack=GradientNorm() if attack == "norm" else Clustering(), threat=ThreatModel(seat="feature-party")
+        )
         settings = {"scenario": scenario, "probe": probe, "batch_size": 64, "victims": 8, "stage": "training", **more}
-        return made.record(defence, psnr=None, accuracy=None, label=attack, seed=seed, extra=tuple(readings), **settings)
+        return made.record(
+            defence, psnr=None, accuracy=None, label=attack, seed=seed, extra=tuple(readings), **settings
+        )
 
     return make
 
@@ -108,7 +112,9 @@ def test_one_kind_of_defence_has_one_colour_fuller_where_stronger(records):
 
 
 def test_steps_are_where_the_scenario_looked(scenario):
-    cell = Cell(scenario=scenario, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=8)
+    cell = Cell(
+        scenario=scenario, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=8
+    )
     # Moments at steps 0, 10, 20 and 30 of 40, two steps from each on.
     assert steps_of(cell, 8) == (0.0, 2.5, 25.0, 27.5, 50.0, 52.5, 75.0, 77.5)
     assert steps_of(cell, 4) == (12.5, 37.5, 62.5, 87.5)
@@ -120,7 +126,9 @@ def test_steps_of_passes_are_where_the_scenario_looked(scenario):
     """Two passes of 22 steps each, looked at from four moments: steps 0, 11, 22 and 33 of 44."""
     passes = Split.model_validate({**dict(scenario), "rounds": 0, "passes": 2})
     assert passes.length % 4 == 0
-    cell = Cell(scenario=passes, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=4)
+    cell = Cell(
+        scenario=passes, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=4
+    )
     assert steps_of(cell, 4) == (0.0, 25.0, 50.0, 75.0)
     gone = passes.model_copy(update={"data": Npz(path="gone.npz")})
     assert steps_of(cell.model_copy(update={"scenario": gone}), 4) == (12.5, 37.5, 62.5, 87.5)

@@ -92,7 +92,11 @@ def test_a_figure_for_each_defence_undefended_first(page, records):
     (block,) = section.values["blocks"]
     assert list(block["captions"].values()) == ["No defence", "Gaussian noise (std 0.01)", "Gaussian noise (std 0.1)"]
     assert list(section.plots) == list(block["captions"])
-    assert (section.title, block["setting"], block["left"]) == ("Where the leak sits", "batches of 16, throughout training", 0)
+    assert (section.title, block["setting"], block["left"]) == (
+        "Where the leak sits",
+        "batches of 16, throughout training",
+        0,
+    )
 
 
 def test_a_panel_for_each_measure_over_the_same_layers(page, records):
@@ -146,7 +150,11 @@ def test_layers_that_lack_a_measure_are_left_open():
 
 def test_wide_intervals_do_not_hide_the_values():
     values = {"v_information_share": (0.2, -3.0, 1.0)}
-    rows = [LayerRow("a", {name: Reading(name=name, value=v, low=low, high=high) for name, (v, low, high) in values.items()})]
+    rows = [
+        LayerRow(
+            "a", {name: Reading(name=name, value=v, low=low, high=high) for name, (v, low, high) in values.items()}
+        )
+    ]
     low, high = figure_of(rows)["layout"]["yaxis"]["range"]
     assert -0.7 < low < 0
     assert 1 < high < 1.2
@@ -201,7 +209,9 @@ def test_settings_stand_apart(page, records):
 def test_more_defences_than_figures_are_in_the_table(page, made):
     defences = [None, *(GaussianNoise(std=number / 100) for number in range(1, 15))]
     told = layered("property_auc", (0.6, 0.7, 0.9, 0.8), chance=0.5)
-    section = layers_section(page([made.record(d, psnr=None, attack=PropertyInference(), extra=told) for d in defences]))
+    section = layers_section(
+        page([made.record(d, psnr=None, attack=PropertyInference(), extra=told) for d in defences])
+    )
     assert (len(section.plots), section.values["blocks"][0]["left"]) == (12, 3)
     assert len(section.values["blocks"][0]["table"]["groups"]) == 15
 
@@ -265,7 +275,10 @@ def test_the_rest_of_the_page_speaks_of_the_property(page, records):
 
 def test_what_layers_say_without_an_attack_is_not_in_the_table_of_every_number(page, records):
     section = table_section(page(records))
-    assert {line["place"][0] for line in section.values["lines"]} == {"property", *(f"invert {layer}" for layer in LAYERS)}
+    assert {line["place"][0] for line in section.values["lines"]} == {
+        "property",
+        *(f"invert {layer}" for layer in LAYERS),
+    }
     assert "property AUC" in section.values["columns"]
     assert not [title for title in section.values["columns"] if "sensitivity" in title or "V-information" in title]
     assert section.values["layers"]

@@ -56,7 +56,9 @@ def test_one_figure_for_each_defence_whatever_the_attacks(page, records):
 
 def test_shares_add_up_to_one_and_bins_are_joined_in_pairs(records):
     shares = shares_of(rows_of(records)[0])
-    assert {name: sum(heights) for name, heights in shares.items()} == pytest.approx({"norm_negative": 1, "norm_positive": 1})
+    assert {name: sum(heights) for name, heights in shares.items()} == pytest.approx(
+        {"norm_negative": 1, "norm_positive": 1}
+    )
     assert len(shares["norm_negative"]) == BINS // 2
     assert (shares["norm_negative"][20], shares["norm_positive"][35]) == (1.0, 1.0)
 

@@ -21,7 +21,9 @@ def section(made, records):
 @pytest.fixture
 def records(made):
     strengths = ((0.3, 27, 0.8), (0.05, 19, 0.75), (0.01, 9, 0.6))
-    return [made.record(psnr=38, accuracy=0.82)] + [made.record(TopK(share=s), psnr=p, accuracy=a) for s, p, a in strengths]
+    return [made.record(psnr=38, accuracy=0.82)] + [
+        made.record(TopK(share=s), psnr=p, accuracy=a) for s, p, a in strengths
+    ]
 
 
 def test_each_kind_is_a_line_from_weak_to_strong_and_no_defence_is_a_star(records):

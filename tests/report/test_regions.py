@@ -36,7 +36,8 @@ def test_no_defence_fills_a_region_alone(made, page):
 def test_a_copy_stands_in_the_region_of_its_own_message(made, page):
     records = made.sweep()
     mixed = tuple(
-        r.model_copy(update={"each": (0.1, *r.each[1:])}) if r.name == "gradient_ratio" else r for r in records[1].readings
+        r.model_copy(update={"each": (0.1, *r.each[1:])}) if r.name == "gradient_ratio" else r
+        for r in records[1].readings
     )
     records[1] = records[1].model_copy(update={"readings": mixed})
     found = page(records)
@@ -45,7 +46,9 @@ def test_a_copy_stands_in_the_region_of_its_own_message(made, page):
 
 def test_batches_share_their_messages_ratio(made, page):
     records = made.sweep(batch_size=4, victims=2)
-    each = tuple(r.model_copy(update={"each": (50.0, 5.0)}) if r.name == "gradient_ratio" else r for r in records[1].readings)
+    each = tuple(
+        r.model_copy(update={"each": (50.0, 5.0)}) if r.name == "gradient_ratio" else r for r in records[1].readings
+    )
     found = page([records[1].model_copy(update={"readings": each}), *records[2:4]])
     pairs = pairs_of(found.summary.curves, found)
     assert [pair.copy.caption.split(",")[0] for pair in pairs["red"]] == ["ratio 50"] * MOST
@@ -62,7 +65,8 @@ def test_without_images_or_ratios_nothing_is_shown(made, page):
     assert pairs_of(found.summary.curves, found) == {}
     curves = summarise(made.sweep()).curves
     plain = [
-        r.model_copy(update={"readings": tuple(x for x in r.readings if x.name != "gradient_ratio")}) for r in made.sweep()
+        r.model_copy(update={"readings": tuple(x for x in r.readings if x.name != "gradient_ratio")})
+        for r in made.sweep()
     ]
     assert pairs_of(curves, page(plain)) == {}
     assert pairs_of((), found) == {}

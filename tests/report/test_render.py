@@ -117,7 +117,9 @@ def test_each_part_is_there(page, title):
 def test_the_words_of_the_verdict_are_on_the_page(page):
     text = words(page)
     assert "No defence leaks all 8 recognised All 8 images can be recognised from one shared message" in text
-    assert "The best protection measured is Gaussian noise (std 0.001): reduced; 3 of 8 images can be recognised" in text
+    assert (
+        "The best protection measured is Gaussian noise (std 0.001): reduced; 3 of 8 images can be recognised" in text
+    )
     assert "the server: it follows the protocol and reads every message" in text
     assert "An image counts as recognised when the attacker's copy has a PSNR of at least 20 dB." in text
 
@@ -167,7 +169,9 @@ ATTACK = '<script>alert("x")</script>'
 
 
 def test_what_a_user_wrote_is_text_and_never_markup(report, made):
-    scenario = made.Handmade.model_construct(kind="handmade", data={"names": [ATTACK, "</script>" + ATTACK], ATTACK: ATTACK})
+    scenario = made.Handmade.model_construct(
+        kind="handmade", data={"names": [ATTACK, "</script>" + ATTACK], ATTACK: ATTACK}
+    )
     records = [
         made.record(label=ATTACK, scenario=scenario, notes={ATTACK: 1.0}),
         made.record(TopK(), psnr=9, label=ATTACK, scenario=scenario),
@@ -230,7 +234,11 @@ class TestWrite:
         probe = Attempt(attack=made.DLG, metrics=standard())
         scenario = Federated(data=Photos(), model=DLNet(), rounds=3)
         plan = Plan(
-            title="Stored", scenarios={"1": scenario}, defences=defences, probes={"dlg2019": probe}, grid=Grid(victims=8)
+            title="Stored",
+            scenarios={"1": scenario},
+            defences=defences,
+            probes={"dlg2019": probe},
+            grid=Grid(victims=8),
         )
         psnr = {"none": 38.0, "top_k": 19.0, "gaussian_noise": 9.0}
         with Store.create(tmp_path) as store:

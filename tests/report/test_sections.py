@@ -61,7 +61,9 @@ def test_the_table_shows_every_reading_with_its_interval(page, made):
 
 def test_what_a_plugin_brings_is_shown_as_it_says(page, made, toys):
     extra = (Reading(name="size", value=1.2345), Reading(name="turns", value=3.0, low=2.0, high=4.0))
-    [bare, noisy] = table_section(page([made.record(), made.record(toys.ToyNoise(std=0.5), extra=extra)])).values["lines"]
+    [bare, noisy] = table_section(page([made.record(), made.record(toys.ToyNoise(std=0.5), extra=extra)])).values[
+        "lines"
+    ]
     assert noisy["name"] == "noise of the toys (std 0.5)"
     shown_as = dict(noisy["cells"])
     assert (shown_as["size of what was handed out (nats)"], shown_as["turns taken"]) == ("1.23", "3 (2 to 4)")
@@ -116,7 +118,9 @@ def test_the_verdict_section_holds_each_sentence_once(page, made):
     found = page(made.audit())
     values = verdict_section(found).values
     assert list(values["groups"]) == ["Images", "Labels"]
-    shown = [f"{one['name']}: {one['badge']}. {one['sentence']}" for group in values["groups"].values() for one in group]
+    shown = [
+        f"{one['name']}: {one['badge']}. {one['sentence']}" for group in values["groups"].values() for one in group
+    ]
     assert shown == list(found.summary.verdict)
     assert verdict_section(page([])).values["rest"] == ("Nothing was measured, so nothing can be said.",)
 
@@ -166,7 +170,11 @@ def test_attacks_are_grouped_by_threat_and_adaptive_ones_named(page, made):
 
 
 def test_each_setting_is_listed_once_and_each_cell_points_to_it(page, made):
-    records = [made.record(), made.record(seed=1), made.record(TopK(share=0.2), status=Status.REFUSED, reason="not here")]
+    records = [
+        made.record(),
+        made.record(seed=1),
+        made.record(TopK(share=0.2), status=Status.REFUSED, reason="not here"),
+    ]
     values = parameters_section(page(records)).values
     assert [value["mark"] for value in values["groups"]["Defences"]] == ["D1", "D2"]
     assert ("share", "0.2") in values["groups"]["Defences"][1]["settings"]
@@ -176,7 +184,12 @@ def test_each_setting_is_listed_once_and_each_cell_points_to_it(page, made):
 
 def test_settings_are_flattened_with_lists_of_settings():
     nested = {"links": [{"kind": "top_k", "share": 0.1}], "names": ["a", "b"], "on": True}
-    assert lines_of(nested) == [("links.0.kind", "top_k"), ("links.0.share", "0.1"), ("names", '["a", "b"]'), ("on", "true")]
+    assert lines_of(nested) == [
+        ("links.0.kind", "top_k"),
+        ("links.0.share", "0.1"),
+        ("names", '["a", "b"]'),
+        ("on", "true"),
+    ]
 
 
 def test_how_to_make_it_again(page, made):
@@ -307,7 +320,9 @@ def test_names_of_classes_are_on_no_page(tmp_path, report, made):
     scenario = Federated(data=source, model=DLNet(), rounds=0)
     records = [
         made.record(scenario=scenario),
-        made.record(TopK(), scenario=scenario, status=Status.FAILED, reason="The class folder `anna` must hold images."),
+        made.record(
+            TopK(), scenario=scenario, status=Status.FAILED, reason="The class folder `anna` must hold images."
+        ),
     ]
     page = report(records, redact=True)
     assert "anna" not in page
@@ -327,7 +342,9 @@ def test_tiles_speak_of_every_scenario(page, made):
     assert figures["images recognised without defence in scenario 1, where most is read"] == "all 8"
     assert figures["defences leak images, in whole or in part"] == "1 of 2"
     assert figures["defences bounded or not broken (images), in every scenario"] == "1 of 2"
-    price = "points of accuracy: the price of top-k (share 0.1), at most, in scenario 2, the cheapest bounded or not broken"
+    price = (
+        "points of accuracy: the price of top-k (share 0.1), at most, in scenario 2, the cheapest bounded or not broken"
+    )
     assert figures[price] == "8.0"
 
 

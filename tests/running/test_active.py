@@ -35,7 +35,14 @@ ROUNDS, TURNS = 6, 7  # in an observation of three messages each participant sen
 def scenario(**settings: Any) -> Federated:
     protocol = RoundRobin(local_steps=2, optimiser=Sgd(learning_rate=0.05))
     return Federated(
-        **{"data": Digits(), "model": MLP(hidden=(8,)), "participants": 3, "protocol": protocol, "rounds": ROUNDS, **settings}
+        **{
+            "data": Digits(),
+            "model": MLP(hidden=(8,)),
+            "participants": 3,
+            "protocol": protocol,
+            "rounds": ROUNDS,
+            **settings,
+        }
     )
 
 
@@ -89,15 +96,21 @@ def test_the_attacker_plays_every_round_and_finds_what_it_learned(plan: Any, tmp
     assert found["sitter"].reading("size").value == pytest.approx(size.item(), rel=1e-5)
 
 
-def test_observers_share_a_training_among_the_honest_and_an_attacker_has_one_of_its_own(plan: Any, tmp_path: Path) -> None:
+def test_observers_share_a_training_among_the_honest_and_an_attacker_has_one_of_its_own(
+    plan: Any, tmp_path: Path
+) -> None:
     with_it = running.run(plan(), tmp_path / "with")
     observers = {name: probe for name, probe in plan().probes.items() if name != "sitter"}
     without = running.run(plan(observers), tmp_path / "without")
-    assert [record for record in timeless(with_it) if record.cell.label in ("first", "second", "analytic")] == timeless(without)
+    assert [record for record in timeless(with_it) if record.cell.label in ("first", "second", "analytic")] == timeless(
+        without
+    )
     # The observers' one, the control's, the attacker's, and its null cell's.
     assert (kept(tmp_path / "without"), kept(tmp_path / "with")) == (2, 4)
     found = measured(with_it)
-    assert found["first"].reading("accuracy") == found["second"].reading("accuracy") != found["sitter"].reading("accuracy")
+    assert (
+        found["first"].reading("accuracy") == found["second"].reading("accuracy") != found["sitter"].reading("accuracy")
+    )
 
 
 def test_an_interrupted_audit_resumes_from_the_attackers_kept_training(
@@ -123,7 +136,9 @@ def test_one_worker_or_two_give_identical_records(plan: Any, tmp_path: Path) -> 
         assert store.missing() == 0
 
 
-def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(plan: Any, sitter: Any, tmp_path: Path) -> None:
+def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(
+    plan: Any, sitter: Any, tmp_path: Path
+) -> None:
     trainings = TrainingCache(tmp_path)
     [passive, *_, active] = [trainings.spec(cell) for cell in plan().cells() if cell.purpose == "measure"]
     assert (passive.entrant, "entrant" in passive.to_dict(), "null" in passive.to_dict()) == (None, False, False)
@@ -187,7 +202,11 @@ def test_null_cells_of_observers_stand_on_the_training_of_all(plan: Any, tmp_pat
 def test_a_defence_is_priced_against_a_training_with_the_same_attacker(plan: Any, tmp_path: Path) -> None:
     records = running.run(plan(defences=(GaussianNoise(std=0.02),)), tmp_path / "out")
     rows = {(row.attack, row.defence.kind): row for row in rows_of(records)}
-    assert {attack: row.active for (attack, _), row in rows.items()} == {"first": False, "second": False, "sitter": True}
+    assert {attack: row.active for (attack, _), row in rows.items()} == {
+        "first": False,
+        "second": False,
+        "sitter": True,
+    }
     for attack in ("first", "sitter"):
         bare, noisy = rows[attack, "none"], rows[attack, "gaussian_noise"]
         assert (bare.loss, noisy.loss.value) == (None, pytest.approx(bare.utility.value - noisy.utility.value))
@@ -217,7 +236,11 @@ def test_a_seat_that_is_not_there_is_said_before_the_audit_starts(
 @pytest.mark.parametrize(
     ("other", "seat", "sentence"),
     [
-        (Split(data=RareDigit(), model=MLP(hidden=(8,)), rounds=2, moments=1), "feature-party", "In split learning nobody"),
+        (
+            Split(data=RareDigit(), model=MLP(hidden=(8,)), rounds=2, moments=1),
+            "feature-party",
+            "In split learning nobody",
+        ),
         (Standalone(federation=scenario(rounds=1)), "client-0", "Who trains alone meets nobody"),
     ],
     ids=["split", "standalone"],

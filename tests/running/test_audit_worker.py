@@ -66,7 +66,10 @@ def test_a_training_says_how_far_it_is_but_not_too_often(toy_plan: Plans, tmp_pa
 TROUBLES = {
     "refuse": (Status.REFUSED, "The toy refuses. Ask something else."),
     "error": (Status.FAILED, "The toy is broken. Mend it."),
-    "numeric": (Status.FAILED, f"RuntimeError: svd did not converge (leaktight_toys.py:{line_of('raise RuntimeError')})."),
+    "numeric": (
+        Status.FAILED,
+        f"RuntimeError: svd did not converge (leaktight_toys.py:{line_of('raise RuntimeError')}).",
+    ),
     "bug": (Status.FAILED, f"TypeError: a fault of the program (leaktight_toys.py:{line_of('raise TypeError')})."),
     "memory": (Status.FAILED, "The memory did not suffice. Use fewer victims, smaller batches or fewer workers."),
 }
@@ -117,7 +120,9 @@ def test_a_task_that_a_worker_cannot_read_is_failed_with_a_record(cell: Cell, tr
     assert "There is no defence named `unheard_of`." in result.record.reason
 
 
-def test_a_worker_with_other_data_or_code_says_so_where_it_was_sent_the_task(cell: Cell, trainings: TrainingCache) -> None:
+def test_a_worker_with_other_data_or_code_says_so_where_it_was_sent_the_task(
+    cell: Cell, trainings: TrainingCache
+) -> None:
     task = AuditTask(cell, Fingerprint({**trainings.fingerprint(cell).parts, "the data": "others"}))
     result = task.decode(AuditWorker(trainings).answer(task.encode()))
     assert (result.status, result.reason) == (Status.FAILED, ELSEWHERE.format(what="the data"))

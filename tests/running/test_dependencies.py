@@ -74,7 +74,9 @@ def test_what_a_module_holds_counts_however_it_got_there(write: Write) -> None:
 
 
 def test_of_leaktight_an_own_module_needs_what_it_takes(write: Write) -> None:
-    text = "from leaktight.defences import GaussianNoise\nfrom leaktight import running\nimport leaktight.report.render\n"
+    text = (
+        "from leaktight.defences import GaussianNoise\nfrom leaktight import running\nimport leaktight.report.render\n"
+    )
     write({"dep_model.py": f"{text}from leaktight.core.errors import InvalidValue\n"})
     importlib.import_module("dep_model")
     assert trace(["dep_model"]) == {
@@ -105,7 +107,9 @@ def test_a_plugin_is_a_persons_own_code_even_where_it_is_installed(
     about = {"METADATA": "Metadata-Version: 2.1\nName: dep-plug\nVersion: 4.2\n", "top_level.txt": "dep_plug\n"}
     about["entry_points.txt"] = "[leaktight.plugins]\nmine = dep_plug.noise\n"
     write({f"{folder}/{name}": text for name, text in files.items()})
-    write({f"{folder}/dep_plug-4.2.dist-info/{name}": text for name, text in about.items() if name != "entry_points.txt"})
+    write(
+        {f"{folder}/dep_plug-4.2.dist-info/{name}": text for name, text in about.items() if name != "entry_points.txt"}
+    )
     caches = (dependencies.plugin_packages, dependencies._versions, dependencies._distributions)
     for cached in caches:
         cached.cache_clear()

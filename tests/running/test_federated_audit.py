@@ -105,12 +105,23 @@ def test_own_models_and_data_are_computed_again_when_they_were_edited(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"grid": {"batch_sizes": [1, 5000]}}, "The batch size must be at most 479, what the smallest participant owns."),
-        ({"threat": {"seat": "sever"}}, "There is no seat `sever` for analytic in this scenario. Did you mean `server`?"),
-        ({"scenario": {"data": {"kind": "digits"}, "model": {"kind": "factory", "function": "nowhere.at:all"}}}, "nowhere"),
+        (
+            {"grid": {"batch_sizes": [1, 5000]}},
+            "The batch size must be at most 479, what the smallest participant owns.",
+        ),
+        (
+            {"threat": {"seat": "sever"}},
+            "There is no seat `sever` for analytic in this scenario. Did you mean `server`?",
+        ),
+        (
+            {"scenario": {"data": {"kind": "digits"}, "model": {"kind": "factory", "function": "nowhere.at:all"}}},
+            "nowhere",
+        ),
     ],
 )
-def test_what_cannot_work_is_said_before_the_audit_starts(changes: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+def test_what_cannot_work_is_said_before_the_audit_starts(
+    changes: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
     plan = plans.parse_plan({**PLAN, **changes})
     with pytest.raises(InvalidValue) as caught:
         validate_plan(plan)
@@ -125,7 +136,9 @@ def test_every_seed_is_rehearsed() -> None:
     sizes = {}
     for seed in range(4):
         with pytest.raises(InvalidValue) as caught:
-            validate_plan(plans.parse_plan({**PLAN, "scenario": scenario, "grid": {"seeds": [seed], "batch_sizes": [1700]}}))
+            validate_plan(
+                plans.parse_plan({**PLAN, "scenario": scenario, "grid": {"seeds": [seed], "batch_sizes": [1700]}})
+            )
         sizes[seed] = int(str(caught.value).partition("at most ")[2].partition(",")[0])
     small, large = min(sizes, key=sizes.get), max(sizes, key=sizes.get)
     assert sizes[small] < sizes[large]

@@ -226,7 +226,8 @@ def test_code_that_was_typed_into_a_notebook_shows(toys: ModuleType, monkeypatch
     for factor in (1, 2):
         scope: dict[str, Any] = {"__name__": "typed", "Base": Defence}
         text = (
-            "class Typed(Base):\n    def on_message(self, message, local):\n        return message.map(lambda t: t * FACTOR)\n"
+            "class Typed(Base):\n    def on_message(self, message, local):\n        return message.map(lambda t: t * "
+            "FACTOR)\n"
         )
         exec(text.replace("FACTOR", str(factor)), scope)  # noqa: S102
         before.append(made(toys.ToyScenario(), 0, scope["Typed"].model_construct(kind="typed")))
@@ -260,7 +261,11 @@ def test_how_torch_rounds_shows(toys: ModuleType) -> None:
 
 def test_versions_of_everything_a_number_depends_on() -> None:
     found = versions()
-    assert (found["leaktight"], found["torch"], found["numpy"]) == (leaktight.__version__, torch.__version__, np.__version__)
+    assert (found["leaktight"], found["torch"], found["numpy"]) == (
+        leaktight.__version__,
+        torch.__version__,
+        np.__version__,
+    )
     assert {"scipy", "scikit-learn", "opacus", "pillow", "python", "platform"} <= found.keys()
 
 
@@ -288,9 +293,8 @@ def test_a_ranking_that_was_written_anew_shows(data: Npz, tmp_path: Path) -> Non
 
 def test_public_data_of_a_defence_count_by_content(data: Npz, own: Write, tmp_path: Path) -> None:
     own(
-        data="import numpy as np\n\ndef load():\n    with np.load('PUBLIC') as held:\n        return tuple(held.values())\n".replace(
-            "PUBLIC", str(tmp_path / "p.npz")
-        )
+        data="import numpy as np\n\ndef load():\n    with np.load('PUBLIC') as held:\n        return "
+        "tuple(held.values())\n".replace("PUBLIC", str(tmp_path / "p.npz"))
     )
     save(tmp_path / "p.npz")
     scenario = Federated(data=data, model=MLP(hidden=(3,)), participants=2)

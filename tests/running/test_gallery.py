@@ -27,7 +27,9 @@ def truths(toys: ModuleType) -> tuple[GroundTruth, ...]:
     return tuple(labelled)
 
 
-def finding(truths: tuple[GroundTruth, ...], inputs: list[torch.Tensor], labels: list[torch.Tensor] | None = None) -> Finding:
+def finding(
+    truths: tuple[GroundTruth, ...], inputs: list[torch.Tensor], labels: list[torch.Tensor] | None = None
+) -> Finding:
     keys = tuple(ground_truth.sent.key for ground_truth in truths)
     return Finding((), Reconstruction(keys, tuple(inputs), tuple(labels) if labels else None), truths)
 
@@ -56,7 +58,9 @@ def test_raw_and_used_are_kept_apart(truths: tuple[GroundTruth, ...]) -> None:
 
 
 def test_bytes_are_rounded_and_clamped(truths: tuple[GroundTruth, ...]) -> None:
-    one = dataclasses.replace(truths[0], used=truths[0].used.take(torch.tensor([0])), raw=truths[0].raw.take(torch.tensor([0])))
+    one = dataclasses.replace(
+        truths[0], used=truths[0].used.take(torch.tensor([0])), raw=truths[0].raw.take(torch.tensor([0]))
+    )
     guess = torch.tensor([-3.0, 0.5, 1.0, 7.0]).view(1, 1, 2, 2)
     assert gallery_of(finding((one,), [guess]))["guess"].flatten().tolist() == [0, 128, 255, 255]
 
@@ -80,7 +84,11 @@ def test_a_missing_guess_is_grey_and_has_no_label(truths: tuple[GroundTruth, ...
 def test_soft_labels_show_the_likeliest(truths: tuple[GroundTruth, ...]) -> None:
     [ground_truth, *_] = truths
     soft = torch.eye(3)[[1, 2, 0]]
-    assert gallery_of(finding((ground_truth,), [ground_truth.used.inputs], [soft]))["guess_labels"].tolist() == [1, 2, 0]
+    assert gallery_of(finding((ground_truth,), [ground_truth.used.inputs], [soft]))["guess_labels"].tolist() == [
+        1,
+        2,
+        0,
+    ]
 
 
 def test_nothing_for_scores_tables_and_empty_findings(truths: tuple[GroundTruth, ...]) -> None:

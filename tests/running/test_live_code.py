@@ -143,7 +143,9 @@ def test_what_was_edited_after_it_was_loaded_counts_as_it_was_loaded(write: Writ
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_what_was_looked_at_edited_and_loaded_again_is_as_in_a_new_process(write: Write, toys: ModuleType, what: str) -> None:
+def test_what_was_looked_at_edited_and_loaded_again_is_as_in_a_new_process(
+    write: Write, toys: ModuleType, what: str
+) -> None:
     name, old, new = EDITS[what]
     before = look(toys)
     write(**{name: {"noise": NOISE, "helper": HELPER}[name].replace(old, new, 1)})
@@ -240,7 +242,11 @@ print(Fingerprints().of(leaktight_toys.ToyScenario(), 0, own_noise.Noise.model_c
 def test_processes_agree(write: Write, toys: ModuleType, tmp_path: Path, more: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    for name, text in (("noise", NOISE.replace("# why", "# moved\n\n        # down")), ("helper", HELPER), ("late", LATE)):
+    for name, text in (
+        ("noise", NOISE.replace("# why", "# moved\n\n        # down")),
+        ("helper", HELPER),
+        ("late", LATE),
+    ):
         (elsewhere / f"own_{name}.py").write_text(text)
     path = [str(elsewhere), *(place for place in sys.path if place != str(tmp_path))]
     words = [sys.executable, "-c", LOOK.format(path=path, more=more)]
@@ -340,13 +346,17 @@ print(dict(Fingerprints().of(leaktight_toys.ToyScenario(), 0, Piped.model_constr
 def test_code_that_comes_through_a_pipe_shows(toys: ModuleType, tmp_path: Path) -> None:
     text = PIPED.replace("PATH", repr(sys.path))
     said = [
-        subprocess.run([sys.executable, "-"], input=each, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+        subprocess.run(
+            [sys.executable, "-"], input=each, check=True, capture_output=True, text=True, cwd=tmp_path
+        ).stdout
         for each in (text, text.replace("t * 1", "t * 100"), text.replace("class Piped", "# Again.\n\nclass Piped"))
     ]
     assert said[0] == said[2] != said[1]
 
 
-def test_a_function_of_ones_own_in_a_class_of_leaktight_shows(toys: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_of_ones_own_in_a_class_of_leaktight_shows(
+    toys: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from leaktight.defences import GaussianNoise
 
     monkeypatch.setitem(sys.modules, "typed", ModuleType("typed"))
@@ -363,6 +373,7 @@ def test_a_function_of_ones_own_in_a_class_of_leaktight_shows(toys: ModuleType, 
 def test_a_list_that_holds_itself_and_an_empty_closure_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "typed", ModuleType("typed"))
     scope = typed(
-        "ALL = []\nALL.append(ALL)\ndef outer():\n    def inner():\n        return ALL, gone\n    gone = 1\n    del gone\n    return inner\n"
+        "ALL = []\nALL.append(ALL)\ndef outer():\n    def inner():\n        return ALL, gone\n    gone = 1\n    del "
+        "gone\n    return inner\n"
     )
     assert reach([scope["outer"]()]).keys() == {"outer"}

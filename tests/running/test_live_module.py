@@ -129,7 +129,9 @@ def test_what_was_edited_after_it_was_loaded_shows(load: Load, tmp_path: Path, o
 @pytest.mark.parametrize(
     ("old", "new"), [("Say it.", "Say so."), ('        """Say it."""\n', ""), ("\nLIMIT", "# Far.\n\nLIMIT")]
 )
-def test_a_sentence_that_was_edited_after_it_was_loaded_does_not_show(load: Load, tmp_path: Path, old: str, new: str) -> None:
+def test_a_sentence_that_was_edited_after_it_was_loaded_does_not_show(
+    load: Load, tmp_path: Path, old: str, new: str
+) -> None:
     load(TEXT)
     (tmp_path / "part.py").write_text(TEXT.replace(old, new, 1))
     stale = digest_loaded("leaktight.part")

@@ -55,7 +55,9 @@ def test_a_null_view_is_at_chance_where_the_plain_one_is_exact(toy_plan: Plans, 
 
 
 def test_same_cell_same_record_whatever_ran_before(toy_plan: Plans, toys: ModuleType, tmp_path: Path) -> None:
-    plan = toy_plan(attacks={"a": {"blur": 0.1}, "b": {"blur": 0.2}}, defences=(toys.ToyNoise(),), stages=("initial", "end"))
+    plan = toy_plan(
+        attacks={"a": {"blur": 0.1}, "b": {"blur": 0.2}}, defences=(toys.ToyNoise(),), stages=("initial", "end")
+    )
     cells = plan.cells()
     forwards = {c.key: measure(c, TrainingCache(tmp_path / "one"))[0] for c in cells}
     shared = TrainingCache(tmp_path / "two")
@@ -66,7 +68,9 @@ def test_same_cell_same_record_whatever_ran_before(toy_plan: Plans, toys: Module
     assert len(set(blurred)) == len(cells)
 
 
-def test_neither_a_label_nor_a_metric_nor_a_threat_model_changes_a_number(toy_plan: Plans, trainings: TrainingCache) -> None:
+def test_neither_a_label_nor_a_metric_nor_a_threat_model_changes_a_number(
+    toy_plan: Plans, trainings: TrainingCache
+) -> None:
     from leaktight.core.threat import ThreatModel
     from leaktight.metrics import MSE
 
@@ -83,7 +87,11 @@ def test_neither_a_label_nor_a_metric_nor_a_threat_model_changes_a_number(toy_pl
     "changes", [{"seed": 1}, {"stage": "end"}, {"batch_size": 2}, {"victims": 5}, {"blur": 0.11}, {"std": 0.2}]
 )
 def test_everything_else_draws_its_own_numbers(
-    toy_plan: Plans, toys: ModuleType, trainings: TrainingCache, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    toy_plan: Plans,
+    toys: ModuleType,
+    trainings: TrainingCache,
+    changes: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measure_module = sys.modules[measure.__module__]
 

@@ -162,7 +162,9 @@ if __name__ == "__main__":
     assert gone([worker])
 
 
-def test_a_process_that_is_killed_while_it_starts_is_started_again(toys: ModuleType, tmp_path: Path, byte_task: Any) -> None:
+def test_a_process_that_is_killed_while_it_starts_is_started_again(
+    toys: ModuleType, tmp_path: Path, byte_task: Any
+) -> None:
     log = tmp_path / "log"
     task = byte_task("one", b"asked")
     with Processes(1, WorkerSetup(toys.mortal, tmp_path, {"log": str(log), "deaths": 2})) as pool:

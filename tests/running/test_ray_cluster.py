@@ -36,7 +36,9 @@ class Mortal:
 
     def remote(self, _: object) -> Any:
         self.made += 1
-        method = SimpleNamespace(remote=lambda *_: object(), options=lambda **_: SimpleNamespace(remote=lambda *_: iter(())))
+        method = SimpleNamespace(
+            remote=lambda *_: object(), options=lambda **_: SimpleNamespace(remote=lambda *_: iter(()))
+        )
         actor = SimpleNamespace(ready=method, do=method)
         return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: actor))
 
@@ -70,7 +72,8 @@ def test_a_task_whose_workers_all_die_is_given_up(tmp_path: Path, byte_task: Any
         pool.submit(byte_task("one"))
         result = pool.next(lambda *_: None)
     assert (
-        result.lost == "The worker process died 2 times (lost by Ray). If memory is short, use fewer workers or fewer victims."
+        result.lost == "The worker process died 2 times (lost by Ray). If memory is short, use fewer workers or fewer "
+        "victims."
     )
     assert (ray.made, ray.killed) == (2, 2)
 
@@ -166,9 +169,14 @@ def address() -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_several_machines_must_speak_tls(installed: Any, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_several_machines_must_speak_tls(
+    installed: Any, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     ray = installed(Reachable(2))
-    with Cluster(address=address) as cluster, pytest.raises(InvalidValue, match=r"is 2 machines that speak without TLS"):
+    with (
+        Cluster(address=address) as cluster,
+        pytest.raises(InvalidValue, match=r"is 2 machines that speak without TLS"),
+    ):
         cluster(WorkerSetup(make_worker, tmp_path))
     assert ray.stopped
     monkeypatch.setenv("RAY_USE_TLS", "1")
@@ -216,12 +224,19 @@ class Unable(Reachable):
 
     def __init__(self, failures: int, error: BaseException) -> None:
         super().__init__(1)
-        self.failures, self.why, self.parts, self.folders = failures, error, list[subprocess.Popen[bytes]](), list[Path]()
+        self.failures, self.why, self.parts, self.folders = (
+            failures,
+            error,
+            list[subprocess.Popen[bytes]](),
+            list[Path](),
+        )
 
     def init(self, **asked: Any) -> None:
         self.folders.append(Path(asked["_temp_dir"]).parent)
         if len(self.folders) <= self.failures:
-            self.parts.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)", asked["_temp_dir"]]))
+            self.parts.append(
+                subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)", asked["_temp_dir"]])
+            )
             raise self.why
 
 
@@ -254,7 +269,9 @@ def test_a_start_that_is_interrupted_is_not_tried_again(installed: Any) -> None:
     assert not ray.folders[0].exists()
 
 
-def test_everybody_is_asked_for_a_secret_in_a_file_for_its_owner_alone(installed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everybody_is_asked_for_a_secret_in_a_file_for_its_owner_alone(
+    installed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "a person's own")
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
@@ -275,7 +292,10 @@ def test_everybody_is_asked_for_a_secret_in_a_file_for_its_owner_alone(installed
 def test_a_ray_that_asks_for_no_secret_is_not_started(installed: Any) -> None:
     ray = installed(Unable(0, RuntimeError()))
     ray._raylet = Native(able=False)
-    with Cluster(1) as cluster, pytest.raises(LeaktightError, match=r"Ray must ask everybody for a token, and this one cannot"):
+    with (
+        Cluster(1) as cluster,
+        pytest.raises(LeaktightError, match=r"Ray must ask everybody for a token, and this one cannot"),
+    ):
         cluster.start()
     assert ray.folders == []
 

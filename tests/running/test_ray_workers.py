@@ -227,7 +227,9 @@ def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(
             assert token not in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_a_worker_that_is_killed_while_it_starts_is_started_again(cluster: Cluster, tmp_path: Path, byte_task: Any) -> None:
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(
+    cluster: Cluster, tmp_path: Path, byte_task: Any
+) -> None:
     log = tmp_path / "log"
 
     # Here, because Ray carries a function as it is that cannot be imported.

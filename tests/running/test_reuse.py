@@ -230,7 +230,9 @@ def test_a_flipped_byte_in_a_record_is_named_and_computed_again(
     assert (lines(tmp_path / "trained"), lines(tmp_path / "attacked")) == (2, 4)
 
 
-def test_several_damaged_records_are_named_in_one_sentence(toy: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_several_damaged_records_are_named_in_one_sentence(
+    toy: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     records = running.run(toy, tmp_path / "out")
     noisy, bare = (
         next(record for record in records if (record.cell.defence.kind, record.cell.purpose) == (kind, "measure"))
@@ -242,7 +244,9 @@ def test_several_damaged_records_are_named_in_one_sentence(toy: Any, tmp_path: P
     [sentence] = said(caplog)
     start, names = sentence.split(": ")
     assert start == "2 records are damaged and are computed again"
-    assert set(names.removesuffix(".").split("; ")) == {f"a against {kind}, batch 1, initial" for kind in ("toy_noise", "none")}
+    assert set(names.removesuffix(".").split("; ")) == {
+        f"a against {kind}, batch 1, initial" for kind in ("toy_noise", "none")
+    }
 
 
 def test_a_flipped_byte_in_a_training_run_is_named_and_computed_again(

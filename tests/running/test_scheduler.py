@@ -75,7 +75,9 @@ def test_a_wider_plan_computes_only_what_is_new(plan: Any, toy_plan: Plans, tmp_
 
 # Without a defence there are one training and six cells; two trainings and their cells come after these.
 @pytest.mark.parametrize(("after", "cells"), [(0, 0), (1, 0), (3, 2), (9, 6), (12, 9)])
-def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, interrupted: Any, after: int, cells: int) -> None:
+def test_an_interruption_keeps_what_is_finished(
+    plan: Any, tmp_path: Path, interrupted: Any, after: int, cells: int
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         running.run(plan, out, workers=interrupted(after))
@@ -130,7 +132,9 @@ def test_the_bar_moves_while_a_training_lasts(toy_plan: Plans, tmp_path: Path, m
 
 
 def test_what_the_threat_model_forbids_is_refused_before_any_training(toy_plan: Plans, tmp_path: Path) -> None:
-    plan = toy_plan(scenario={"log": str(tmp_path / "trained")}, attacks={"a": {"adapts": True}}, stages=("initial", "end"))
+    plan = toy_plan(
+        scenario={"log": str(tmp_path / "trained")}, attacks={"a": {"adapts": True}}, stages=("initial", "end")
+    )
     steps: list[running.Step] = []
     records = running.run(plan, tmp_path / "out", progress=steps.append)
     assert [record.status for record in records] == [Status.REFUSED] * 3
@@ -237,7 +241,9 @@ def test_devices(toy_plan: Plans) -> None:
     with pytest.raises(InvalidValue, match="There is no device named `gpu`"):
         on_device(plan, "gpu")
     if not torch.cuda.is_available():
-        with pytest.raises(InvalidValue, match=r"The device `cuda` is not there: torch .* finds none. Use `auto` or `cpu`."):
+        with pytest.raises(
+            InvalidValue, match=r"The device `cuda` is not there: torch .* finds none. Use `auto` or `cpu`."
+        ):
             on_device(plan, "cuda")
 
 
@@ -257,7 +263,9 @@ class Recorder(Serial[AuditTask, AuditResult]):
         super().submit(task)
 
 
-def test_nothing_under_a_defence_begins_before_the_messages_without_one_are_under_way(plan: Any, tmp_path: Path) -> None:
+def test_nothing_under_a_defence_begins_before_the_messages_without_one_are_under_way(
+    plan: Any, tmp_path: Path
+) -> None:
     running.run(plan, tmp_path / "out", workers=Recorder)
     bare = [task.work.defence.kind == "none" for task in Recorder.given]
     assert bare == sorted(bare, reverse=True)
@@ -269,7 +277,9 @@ class Deadly(Serial[AuditTask, AuditResult]):
 
     def next(self, advance: Callable[[AuditTask, int, int], None]) -> PoolResult[AuditTask, AuditResult]:
         result = super().next(advance)
-        return result if isinstance(result.task.work, TrainingSpec) else PoolResult(result.task, lost="All workers died.")
+        return (
+            result if isinstance(result.task.work, TrainingSpec) else PoolResult(result.task, lost="All workers died.")
+        )
 
 
 def test_a_cell_whose_workers_die_is_failed_with_the_reason(plan: Any, tmp_path: Path) -> None:
@@ -278,7 +288,9 @@ def test_a_cell_whose_workers_die_is_failed_with_the_reason(plan: Any, tmp_path:
     assert {(record.status, record.reason) for record in records} == {(Status.FAILED, "All workers died.")}
 
 
-def test_a_defence_is_measured_although_nothing_could_be_without_one(plan: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_defence_is_measured_although_nothing_could_be_without_one(
+    plan: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     perform = AuditWorker.__call__
 
     def fail(worker: AuditWorker, task: AuditTask, progress: Any) -> AuditResult:

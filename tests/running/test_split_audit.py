@@ -111,7 +111,11 @@ def test_a_plan_of_split_learning_is_built_from_toml():
     plan = parse_plan(document())
     [scenario] = plan.scenarios.values()
     assert isinstance(scenario, Split)
-    assert (scenario.label_party, scenario.model.kind, scenario.data.kind) == (("r0*", "r1c0"), "wide_deep", "rare_digit")
+    assert (scenario.label_party, scenario.model.kind, scenario.data.kind) == (
+        ("r0*", "r1c0"),
+        "wide_deep",
+        "rare_digit",
+    )
     validate_plan(plan)
     purposes = [cell.purpose for cell in plan.cells()]
     assert (purposes.count("measure"), purposes.count("control"), purposes.count("null")) == (8, 1, 1)
@@ -165,7 +169,10 @@ def test_the_fingerprint_follows_the_data_and_the_cut():
     ("change", "sentence"),
     [
         ({"grid": {"batch_sizes": [1], "stages": ["initial"]}}, "must be at least 2 in split learning.* Got 1 instead"),
-        ({"grid": {"batch_sizes": [64, 5000]}}, "must be from 1 to the 1438 rows that the parties hold. Got 5000 instead"),
+        (
+            {"grid": {"batch_sizes": [64, 5000]}},
+            "must be from 1 to the 1438 rows that the parties hold. Got 5000 instead",
+        ),
         ({"threat": {"seat": "server"}}, "There is no seat `server` for test_norm in this scenario"),
     ],
     ids=["batch of one", "large batch", "seat"],

@@ -216,7 +216,9 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     path = tmp_path / STORE_FILE
     path.write_bytes(b"this is no database at all, but it is long enough to look at" * 20)
     for opened in (Store.read, Store.create):
-        with pytest.raises(LeaktightError, match=r"is not a store that can be read. Move it away, or choose another folder."):
+        with pytest.raises(
+            LeaktightError, match=r"is not a store that can be read. Move it away, or choose another folder."
+        ):
             opened(tmp_path)
     assert path.read_bytes().startswith(b"this is no database")
     path.unlink()
@@ -302,14 +304,18 @@ def test_a_flipped_byte_is_noticed_and_costs_its_record_alone(damaged: Any, plan
         assert store.missing() == 0
 
 
-def test_a_report_leaves_a_damaged_record_out_and_says_so(damaged: Any, plan: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_report_leaves_a_damaged_record_out_and_says_so(
+    damaged: Any, plan: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     store = damaged(b"777.125")
     store.close()
     with Store.read(store.folder) as reader:
         assert len(reader.records()) == len(plan.cells()) - 1
         assert reader.missing() == 1
     path = store.folder / STORE_FILE
-    assert [said.message for said in caplog.records] == [f"1 record in `{path}` is damaged and left out. Run the audit again."]
+    assert [said.message for said in caplog.records] == [
+        f"1 record in `{path}` is damaged and left out. Run the audit again."
+    ]
 
 
 def test_damaged_pictures_are_not_shown(damaged: Any, plan: Any) -> None:
@@ -326,7 +332,9 @@ def test_a_damaged_fingerprint_is_not_made_up(damaged: Any, plan: Any) -> None:
         assert store.fingerprint(made) == Fingerprint()
 
 
-@pytest.mark.parametrize("column", ["key", "status", "record", "fingerprint", "versions", "checksum", "gallery_checksum"])
+@pytest.mark.parametrize(
+    "column", ["key", "status", "record", "fingerprint", "versions", "checksum", "gallery_checksum"]
+)
 @pytest.mark.parametrize("value", ["'other'", "x'ff'", "7"])
 def test_no_column_can_be_other_than_it_was(damaged: Any, plan: Any, column: str, value: str) -> None:
     with damaged(b'{"number": "2"}') as store:

@@ -111,7 +111,9 @@ class Net:
 
 
 def test_functions_and_classes_are_known_by_their_qualified_names(tmp_path: Path) -> None:
-    text = "def f():\n    def g(): pass\nclass A:\n    def h(self): pass\nif f:\n    def i(): pass\ndef j(): pass\ndel j\n"
+    text = (
+        "def f():\n    def g(): pass\nclass A:\n    def h(self): pass\nif f:\n    def i(): pass\ndef j(): pass\ndel j\n"
+    )
     found = source(tmp_path, text)
     assert found.defined == {"f", "A", "A.h"}
     assert {"f", "f.<locals>.g", "A.h", "i", "j"} <= found.code.keys()

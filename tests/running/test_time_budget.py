@@ -175,7 +175,9 @@ def timeless(records: list[Record]) -> list[Record]:
 def test_records_follow_from_the_list_whatever_the_number_of_workers(costs: Costs, tmp_path: Path) -> None:
     costs(1.0, {POSTERIOR: 1e5, SCALE_FREE: 1e5, "features-first": 1e5})
     one = run(PLAN, tmp_path / "one", budget=60.0)
-    assert {record.reason for record in one if record.cell.label == "strongest" and record.cell.purpose == "measure"} == {
+    assert {
+        record.reason for record in one if record.cell.label == "strongest" and record.cell.purpose == "measure"
+    } == {
         "Not tried: learned_inverter: the threat model does not grant auxiliary; "
         "posterior: it does not fit into the budget; scale-free: it does not fit into the budget; "
         "features-first: it does not fit into the budget"
@@ -200,7 +202,8 @@ def test_costs_are_measured_on_the_plan_itself(monkeypatch: pytest.MonkeyPatch) 
     private = PLAN.model_copy(update={"defences": (*PLAN.defences, Polarization())})
     suite = {"analytic": Analytic(), **{name: whole_suite()[name] for name in (POSTERIOR, FREE_LOSS, "clustering")}}
     lines = time_budget._attack_costs(private, suite, 100.0)
-    # One cell without a defence, one with each, one on noise; what fits a private loss alone, one cell. Two messages are timed, and there are two.
+    # One cell without a defence, one with each, one on noise; what fits a private loss alone, one cell. Two messages
+    # are timed, and there are two.
     costs = {name: line(1.0) for name, line in lines.items()}
     assert costs == {"analytic": 4.0, POSTERIOR: 4.0, FREE_LOSS: 1.0, "clustering": 0.0}
 

@@ -39,7 +39,9 @@ def count(tmp_path: Path) -> int:
 
 
 def test_a_training_comes_back_from_bytes_as_it_was() -> None:
-    memory = {"defence": {"steps": 3, "clipped": 0.1, "0-top_k": {"residual": {"body.0.weight": torch.randn(3, 2).double()}}}}
+    memory = {
+        "defence": {"steps": 3, "clipped": 0.1, "0-top_k": {"residual": {"body.0.weight": torch.randn(3, 2).double()}}}
+    }
     snapshot = Snapshot({"body.0.weight": torch.randn(2, 3).t(), "scale": torch.tensor(2.5)}, {"client-0": memory})
     reading = Reading(name="accuracy", value=1 / 3, low=0.1, high=0.5, n=7)
     back = decode(encode(Training({"initial": snapshot, "end": snapshot}, (reading,), {"epsilon": 2 / 3})))
@@ -137,7 +139,9 @@ def test_a_truncated_file_is_trained_again_with_a_warning(
     assert count(tmp_path) == 2
 
 
-def test_an_unreadable_file_is_trained_again(spec: TrainingSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_trained_again(
+    spec: TrainingSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trainings = TrainingCache(tmp_path / "training")
     trainings.get(spec)
 
@@ -162,7 +166,9 @@ def test_no_bytes_crash_the_reader(noise: bytes, at: int) -> None:
 
 
 def test_any_flipped_byte_is_noticed(tmp_path: Path) -> None:
-    whole = encode(Training({"end": Snapshot({"w": torch.randn(8)}, {"a": {"steps": 3, "mean": 0.5}})}, notes={"epsilon": 2.0}))
+    whole = encode(
+        Training({"end": Snapshot({"w": torch.randn(8)}, {"a": {"steps": 3, "mean": 0.5}})}, notes={"epsilon": 2.0})
+    )
     training = decode(whole)
     start = 8 + int.from_bytes(whole[:8], "little")
     for place in range(start, len(whole)):

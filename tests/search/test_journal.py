@@ -55,7 +55,9 @@ def test_a_line_that_was_cut_off_is_not_there_and_the_next_is_whole(
 
 
 @pytest.mark.parametrize("rubbish", [b"\x00\x00\n", b"{}\n", b"[1]\n", b'{"what":"privacy"}\n', b"null\n", b"\xff\n"])
-def test_a_damaged_line_is_named_and_costs_no_other(path: Path, rubbish: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_line_is_named_and_costs_no_other(
+    path: Path, rubbish: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     first, second, third = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + rubbish + second + third)
     assert known(path) == BOTH

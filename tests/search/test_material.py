@@ -40,7 +40,9 @@ def test_where_the_test_part_is_small_they_are_training_images_that_are_not_trai
     found = material(search).examples.inputs
     held = places(found, data.train.inputs)
     assert len(held) == 30
-    trained = torch.randperm(len(data.train), generator=stream(search.seed, "search", "training"))[: len(data.train) // 10]
+    trained = torch.randperm(len(data.train), generator=stream(search.seed, "search", "training"))[
+        : len(data.train) // 10
+    ]
     assert len(trained) == 86
     assert held.isdisjoint(trained.tolist())
     # With a share of nearly all there is nothing left to score on.
@@ -104,7 +106,9 @@ def test_images_of_one_class_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="at least 2 classes"):
         material(settings(data=Npz(path=str(tmp_path / "one.npz"))))
     np.savez(tmp_path / "named.npz", x=images, y=np.zeros(400, dtype=np.int64))
-    with pytest.raises(InvalidValue, match=r"A search needs images of at least 2 classes. All 20 that were drawn are of one."):
+    with pytest.raises(
+        InvalidValue, match=r"A search needs images of at least 2 classes. All 20 that were drawn are of one."
+    ):
         material(settings(data=Npz(path=str(tmp_path / "named.npz"), classes=2)))
 
 
@@ -115,7 +119,10 @@ def test_images_of_one_class_are_one_sentence(tmp_path: Path) -> None:
         ({"functions": 1000}, "The `functions` of Search must be at most 6. Got 1000 instead."),
         ({"library": (3, 50)}, "The `library` of Search must be made of indices in 0..49. Got 50 instead."),
         ({"library": (-1,)}, "Got -1 instead."),
-        ({"library": (28, 39)}, "The `library` of Search must hold a function that changes an image. Got none instead."),
+        (
+            {"library": (28, 39)},
+            "The `library` of Search must hold a function that changes an image. Got none instead.",
+        ),
         ({"library": ()}, "must hold a function"),
         ({"candidates": 0}, "The `candidates` of Search must be at least 1"),
         ({"policies": 0}, "The `policies` of Search must be at least 1"),

@@ -76,7 +76,9 @@ def test_clear_losers_cost_the_first_images_only() -> None:
 
 def test_of_candidates_that_cannot_be_told_apart_half_goes_on() -> None:
     same = 0.1 * torch.rand(8, generator=stream(0), dtype=torch.float64)
-    scores = {candidate(text): same + 1e-4 * (-1.0) ** torch.arange(8) * number for number, text in enumerate(("3", "1", "0"))}
+    scores = {
+        candidate(text): same + 1e-4 * (-1.0) ** torch.arange(8) * number for number, text in enumerate(("3", "1", "0"))
+    }
     assert len(survivors(scores, 1)) == 2
 
 

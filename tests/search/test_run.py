@@ -106,7 +106,9 @@ def test_a_race_uses_what_is_there_and_chooses_about_as_well(found: tuple[Path, 
 def test_no_score_is_computed_twice(found: tuple[Path, Result]) -> None:
     keys = [(line["what"], line["start"], line["stop"], tuple(line["acts"])) for line in lines(found[0])]
     assert len(set(keys)) == len(keys)
-    assert {acts for *_, acts in keys} == {candidate("-".join(map(str, acts))).acts if acts else () for *_, acts in keys}
+    assert {acts for *_, acts in keys} == {
+        candidate("-".join(map(str, acts))).acts if acts else () for *_, acts in keys
+    }
 
 
 def test_two_workers_find_the_same_bytes(tmp_path: Path) -> None:
@@ -152,7 +154,9 @@ def test_what_goes_wrong_in_a_worker_is_said_here() -> None:
 
     task = ScoreTask("accuracy", 0, 16, ())
     assert ScoreTask.from_bytes(task.encode()) == task
-    answers = [ScoreWorker(SimpleNamespace(score=score)).answer(task.encode()) for score in (fail, lambda task: (0.1, -2.5))]
+    answers = [
+        ScoreWorker(SimpleNamespace(score=score)).answer(task.encode()) for score in (fail, lambda task: (0.1, -2.5))
+    ]
     with pytest.raises(LeaktightError, match=r"^The images are too large.$"):
         task.decode(answers[0])
     assert task.decode(answers[1]) == (0.1, -2.5)
@@ -197,7 +201,8 @@ def test_too_few_candidates_are_drawn_again_as_the_algorithm_says(tmp_path: Path
 def test_if_no_choice_is_possible_one_sentence_says_why(tmp_path: Path) -> None:
     alone = SETTINGS.model_copy(update={"library": (3,), "candidates": 3})
     with pytest.raises(
-        InvalidValue, match=r"A search needs 2 policies that share no function .* fewer in 30 draws; raise the threshold"
+        InvalidValue,
+        match=r"A search needs 2 policies that share no function .* fewer in 30 draws; raise the threshold",
     ):
         search(alone, tmp_path / "policy.toml")
     assert not (tmp_path / "policy.toml").exists()
@@ -229,8 +234,12 @@ def test_a_second_search_beside_a_running_one_is_refused_and_changes_nothing(
     assert search(SETTINGS.model_copy(update={"method": "random"}), tmp_path / "policy.toml") == found[1]
 
 
-@pytest.mark.parametrize("damage", [lambda whole: whole[:-4], lambda whole: whole[:-4] + bytes([whole[-4] ^ 1]) + whole[-3:]])
-def test_a_damaged_model_file_is_named_and_made_again(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "damage", [lambda whole: whole[:-4], lambda whole: whole[:-4] + bytes([whole[-4] ^ 1]) + whole[-3:]]
+)
+def test_a_damaged_model_file_is_named_and_made_again(
+    tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     few = SETTINGS.model_copy(update={"candidates": 3, "policies": 1, "threshold": 1e6})
     first = search(few, tmp_path / "policy.toml")
     model = tmp_path / "policy.search" / "model.safetensors"

@@ -58,7 +58,9 @@ def test_bootstrap_of_groups_is_the_plain_resampling_of_whole_groups():
 
 def test_bootstrap_agrees_with_scipy():
     values = torch.rand(40, generator=stream(3), dtype=torch.float64).square()
-    theirs = stats.bootstrap((values.numpy(),), lambda x, axis: x.mean(axis), method="percentile", n_resamples=9999, rng=0)
+    theirs = stats.bootstrap(
+        (values.numpy(),), lambda x, axis: x.mean(axis), method="percentile", n_resamples=9999, rng=0
+    )
     expected = theirs.confidence_interval
     assert bootstrap(values, stream(4), resamples=9999) == pytest.approx((expected.low, expected.high), abs=4e-3)
 

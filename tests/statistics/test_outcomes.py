@@ -41,7 +41,9 @@ def test_nothing_is_nothing_and_anything_else_is_refused():
 
 
 def test_only_the_same_rows_match():
-    one, other, ranks = (unpack(text) for text in ("hits:3:oA==", "hits:4:oA==", pack_ranks(torch.ones(1), torch.ones(2))))
+    one, other, ranks = (
+        unpack(text) for text in ("hits:3:oA==", "hits:4:oA==", pack_ranks(torch.ones(1), torch.ones(2)))
+    )
     assert one.matches(one)
     assert not one.matches(other)
     assert not one.matches(ranks)

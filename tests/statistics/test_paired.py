@@ -37,7 +37,10 @@ def of_ranks(scores, positive, pack=False):
     ],
 )
 def test_newcombe_covers_what_it_says(law, most):
-    """Exactly, over every table of 24 rows: no simulation. Where hardly any row differs it is wider than it needs to be."""
+    """Exactly, over every table of 24 rows: no simulation.
+
+    Where hardly any row differs it is wider than it needs to be.
+    """
     n, truth, covered = 24, law[1] - law[2], 0.0
     for both, only, less in product(range(n + 1), repeat=3):
         neither = n - both - only - less
@@ -85,7 +88,8 @@ def test_the_paired_auc_interval_is_delong_s():
     """By the definition: every pair of a positive and a negative, and the covariances of the two kernels."""
     one, other, positive = scores_of(60, seed=1)
     kernels = [
-        ((s[positive][:, None] > s[~positive]).double() + (s[positive][:, None] == s[~positive]) / 2) for s in (one, other)
+        ((s[positive][:, None] > s[~positive]).double() + (s[positive][:, None] == s[~positive]) / 2)
+        for s in (one, other)
     ]
     by_positive, by_negative = (torch.stack([kernel.mean(side) for kernel in kernels]) for side in (1, 0))
     covariance = torch.cov(by_positive) / by_positive.shape[1] + torch.cov(by_negative) / by_negative.shape[1]

@@ -59,7 +59,8 @@ shares = st.floats(0, 1)
 @given(st.lists(st.tuples(shares, shares, shares), min_size=1, max_size=5))
 def test_a_pooled_share_stays_a_share_and_inside_its_interval(triples):
     readings = [
-        Reading(name="accuracy", low=a, value=b, high=c, n=10, chance=0.1) for a, b, c in (sorted(triple) for triple in triples)
+        Reading(name="accuracy", low=a, value=b, high=c, n=10, chance=0.1)
+        for a, b, c in (sorted(triple) for triple in triples)
     ]
     pooled = pool(readings)
     assert -1e-12 <= low(pooled) <= pooled.value + 1e-12

@@ -22,7 +22,9 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
         """Return a value of a new class: settings become fields, other members attributes of the class."""
         settings = settings or {}
         annotations: dict[str, Any] = {"kind": Literal[kind], **{name: type(value) for name, value in settings.items()}}
-        plain = {name: value for name, value in members.items() if not callable(value) and not isinstance(value, property)}
+        plain = {
+            name: value for name, value in members.items() if not callable(value) and not isinstance(value, property)
+        }
         annotations |= dict.fromkeys(plain, ClassVar[Any])
         space = {
             "__module__": __name__,

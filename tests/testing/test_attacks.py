@@ -210,11 +210,15 @@ def test_an_attack_on_a_property_is_tried_on_a_toy_that_has_one(make: Hook) -> N
         ("spoils", PROPERTY, "must leave its input unchanged. Its auxiliary data changed in place."),
     ],
 )
-def test_a_broken_promise_about_a_property_is_named(kind: str, claims: frozenset[str], sentence: str, make: Hook) -> None:
+def test_a_broken_promise_about_a_property_is_named(
+    kind: str, claims: frozenset[str], sentence: str, make: Hook
+) -> None:
     def run(self: Attack, view: View, rng: Stream) -> Guess:
         if kind == "spoils" and view.auxiliary is not None and view.auxiliary.properties is not None:
             view.auxiliary.properties.zero_()
-        change = {"half": lambda value: 0 * value + 0.5, "turned": lambda value: 1 - value}.get(kind, lambda value: value)
+        change = {"half": lambda value: 0 * value + 0.5, "turned": lambda value: 1 - value}.get(
+            kind, lambda value: value
+        )
         return told(view, lambda exchange: change(light(exchange)))
 
     with pytest.raises(ConformanceError) as found:

@@ -96,7 +96,9 @@ def test_what_defences_state_of_cut_gradients_is_true(defence: Defence) -> None:
     check_channel(defence, Kind.CUT_GRADIENT)
 
 
-@pytest.mark.parametrize("links", [*itertools.permutations(LINKS, 2), *LONGER], ids=lambda links: str(Chain(links=links)))
+@pytest.mark.parametrize(
+    "links", [*itertools.permutations(LINKS, 2), *LONGER], ids=lambda links: str(Chain(links=links))
+)
 def test_what_chains_state_is_true(links: tuple[Defence, ...]) -> None:
     try:
         check_channel(Chain(links=links), draws=100)
@@ -183,7 +185,9 @@ class WrongBound(Stage):
 
 def noise_on_the_first_tensor(self: Defence, message: Message, local: Local) -> Message:
     name, tensor = next(iter(message.tensors.items()))
-    return dataclasses.replace(message, tensors={**message.tensors, name: tensor + 0.1 * local.draws.normal_like(tensor)})
+    return dataclasses.replace(
+        message, tensors={**message.tensors, name: tensor + 0.1 * local.draws.normal_like(tensor)}
+    )
 
 
 def one_draw_for_all(self: Defence, message: Message, local: Local) -> Message:
@@ -257,7 +261,12 @@ LIARS: dict[str, tuple[Defence, Channel, dict[str, Any], str]] = {
     "a private task": (Polarization(alpha2=1.0), Channel(), {}, "beyond what its channel allows"),
     "an outcome that is missing": (POLICY, weighed(0.6, 0.4), {}, "must state all that may become of examples"),
     "outcomes of other weights": (POLICY, weighed(0.4, 0.4, 0.1, 0.1), {}, "must state how likely each outcome is"),
-    "weights that sum to less": (POLICY, weighed(0.25, 0.25, 0.25), {}, "must state outcomes whose probabilities sum to 1"),
+    "weights that sum to less": (
+        POLICY,
+        weighed(0.25, 0.25, 0.25),
+        {},
+        "must state outcomes whose probabilities sum to 1",
+    ),
     "weights that sum to more": (POLICY, weighed(0.5, 0.5, 0.5, 0.5), {}, "must give each outcome a probability"),
     "tensors that do not come": (
         NONE,
@@ -284,7 +293,9 @@ def test_who_does_not_claim_to_state_everything_is_not_caught() -> None:
 def test_noise_of_cut_gradients_that_lies_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = IsotropicNoise.cut_channel
     monkeypatch.setattr(
-        IsotropicNoise, "cut_channel", lambda self, gradients, labels: honest(IsotropicNoise(ratio=4.5), gradients, labels)
+        IsotropicNoise,
+        "cut_channel",
+        lambda self, gradients, labels: honest(IsotropicNoise(ratio=4.5), gradients, labels),
     )
     with pytest.raises(ConformanceError, match="a variance of"):
         check_channel(IsotropicNoise(ratio=5.0), Kind.CUT_GRADIENT)

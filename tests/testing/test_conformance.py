@@ -38,7 +38,12 @@ def test_a_broken_promise_is_an_error_of_ours() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [torch.tensor([1.0, 0.0]), torch.tensor([[1.0, -0.0]]), torch.tensor([1.0, -0.0]).double(), torch.tensor([1.0, -0.0, 0.0])],
+    [
+        torch.tensor([1.0, 0.0]),
+        torch.tensor([[1.0, -0.0]]),
+        torch.tensor([1.0, -0.0]).double(),
+        torch.tensor([1.0, -0.0, 0.0]),
+    ],
     ids=["sign of zero", "shape", "type", "length"],
 )
 def test_pictures_see_every_difference(other: torch.Tensor) -> None:
@@ -58,7 +63,9 @@ def test_a_change_in_place_is_seen() -> None:
     with require_unchanged("Nobody", message={"a": tensor}):
         tensor + 1
     with (
-        pytest.raises(ConformanceError, match=r"Somebody must leave its input unchanged\. Its message changed in place\."),
+        pytest.raises(
+            ConformanceError, match=r"Somebody must leave its input unchanged\. Its message changed in place\."
+        ),
         require_unchanged("Somebody", message={"a": tensor}),
     ):
         tensor[1] = 1
@@ -86,7 +93,9 @@ def test_small_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [GaussianNoise(std=0.5), TopK(share=0.2, residual=True), Chain(links=(TopK(), GaussianNoise(std=2.0)))], ids=repr
+    "value",
+    [GaussianNoise(std=0.5), TopK(share=0.2, residual=True), Chain(links=(TopK(), GaussianNoise(std=2.0)))],
+    ids=repr,
 )
 def test_values_pass(value: Defence) -> None:
     check_value(value)
@@ -103,7 +112,10 @@ def forgets(self: Defence) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
-        ({"__str__": hidden}, "The str of odd must name every setting that is not at its default. `std` is missing in hidden."),
+        (
+            {"__str__": hidden},
+            "The str of odd must name every setting that is not at its default. `std` is missing in hidden.",
+        ),
         ({"__repr__": hidden}, "The repr of odd must print every setting. `kind` is missing."),
         ({"to_dict": forgets}, "odd must come back from its JSON as an equal value"),
         ({"model_config": {"extra": "ignore"}}, "odd must refuse a setting that it does not have."),

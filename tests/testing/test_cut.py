@@ -30,7 +30,9 @@ def test_a_run_has_both_sides_of_every_answer() -> None:
     for key, ground_truth in run.truths.items():
         assert key == ground_truth.sent.key
         assert set(ground_truth.used.labels.tolist()) <= {0, 1}
-        assert torch.equal(ground_truth.clean.tensors["cut"], cut_message(run.public, ground_truth.used, key[1]).tensors["cut"])
+        assert torch.equal(
+            ground_truth.clean.tensors["cut"], cut_message(run.public, ground_truth.used, key[1]).tensors["cut"]
+        )
         assert not torch.equal(ground_truth.clean.tensors["cut"], ground_truth.sent.tensors["cut"])
 
 

@@ -245,11 +245,23 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
         {"on_task": make_key, "on_message": send_key},
         "must keep its memory at home. Its `defence/key` shows in a gradient message.",
     ),
-    "hides_key": ({"on_task": make_key, "on_message": hide_key}, "must keep its memory at home. Its `defence/key` shows"),
-    "last_key": ({"on_task": make_key, "on_message": send_the_last_key}, "must keep its memory at home. Its `defence/key`"),
+    "hides_key": (
+        {"on_task": make_key, "on_message": hide_key},
+        "must keep its memory at home. Its `defence/key` shows",
+    ),
+    "last_key": (
+        {"on_task": make_key, "on_message": send_the_last_key},
+        "must keep its memory at home. Its `defence/key`",
+    ),
     "sends_head": ({"on_message": send_private_head}, "must keep its memory at home. Its `defence/own/head` shows"),
-    "leaks_labels": ({"on_message": leak_labels}, "must keep the batch at home. Its labels show in a gradient message."),
-    "leaks_inputs": ({"on_message": leak_inputs}, "must keep the batch at home. Its inputs show in a gradient message."),
+    "leaks_labels": (
+        {"on_message": leak_labels},
+        "must keep the batch at home. Its labels show in a gradient message.",
+    ),
+    "leaks_inputs": (
+        {"on_message": leak_inputs},
+        "must keep the batch at home. Its inputs show in a gradient message.",
+    ),
     "leaks_facts": ({"on_message": leak_facts}, "must keep the facts of a message"),
     "drops": ({"on_message": drop}, "must keep names, types and shapes"),
     "flattens": ({"on_message": flatten}, "must keep names, types and shapes"),
@@ -259,7 +271,10 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
         "in on_message must leave its input unchanged. Its message changed in place.",
     ),
     "batch_in_place": ({"on_batch": batch_in_place}, "in on_batch must leave its input unchanged. Its batch changed"),
-    "gradient_in_place": ({"on_gradient": gradient_in_place}, "in on_gradient must leave its input unchanged. Its gradient"),
+    "gradient_in_place": (
+        {"on_gradient": gradient_in_place},
+        "in on_gradient must leave its input unchanged. Its gradient",
+    ),
     "task_in_place": ({"on_task": task_in_place}, "in on_task must leave its input unchanged. Its task changed"),
     "global_noise": ({"on_message": global_noise}, "It drew from torch's global generator."),
     "constant_noise": ({"on_message": constant_noise}, "must not add the same numbers to every message"),
@@ -267,7 +282,10 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
         {"on_message": constant_noise, "promise": property(lambda self: "noise")},
         "must draw other noise for another seed, since it promises noise",
     ),
-    "first_tensor": ({"on_message": noise_on_the_first_tensor}, "must put noise on every tensor of a message. It left `"),
+    "first_tensor": (
+        {"on_message": noise_on_the_first_tensor},
+        "must put noise on every tensor of a message. It left `",
+    ),
     "own_generator": ({"on_message": own_generator}, "in on_message must draw its random numbers from `local.draws`"),
     "own_numpy": ({"on_message": own_numpy_generator}, "in on_message must draw its random numbers from `local.draws`"),
     "own_python": (
@@ -295,7 +313,10 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
         {"on_message": one_number_for_all_entries, "promise": property(lambda self: "noise")},
         "must draw noise for each entry. It put the same on several of `",
     ),
-    "shared_secret": ({"on_task": shared_secret}, "must make secrets of each party's own. Two keys made the same `key`"),
+    "shared_secret": (
+        {"on_task": shared_secret},
+        "must make secrets of each party's own. Two keys made the same `key`",
+    ),
     "one_noise": ({"on_message": same_noise_in_every_round}, "must draw other noise for another round"),
     "shared_noise": ({"on_message": same_noise_for_every_party}, "must draw other noise for another party"),
     "keeps_objects": ({"on_message": keep_an_object}, "must keep nothing in memory but tensors, numbers"),
@@ -376,7 +397,9 @@ def test_off_must_be_the_identity(make: Hook) -> None:
 
 def test_strength_must_strengthen(make: Hook) -> None:
     defence = make(Defence, "weakens", {"std": 1.0}, strength=Strength("std", "up", 0.0), on_message=weaker)
-    with pytest.raises(ConformanceError, match=r"weakens\(std=0\.5\) must change a message more than weakens\(std=0\.25\)"):
+    with pytest.raises(
+        ConformanceError, match=r"weakens\(std=0\.5\) must change a message more than weakens\(std=0\.25\)"
+    ):
         check_strength(defence)
 
 
@@ -388,7 +411,9 @@ def test_strength_must_matter(make: Hook) -> None:
 
 def test_strength_must_point_away_from_off(make: Hook) -> None:
     defence = make(Defence, "backwards", {"std": 1.0}, strength=Strength("std", "down", 0.0), on_message=noisy)
-    with pytest.raises(ConformanceError, match=r"must be stronger than off. Its strength 1\.0 is on the other side of 0\.0"):
+    with pytest.raises(
+        ConformanceError, match=r"must be stronger than off. Its strength 1\.0 is on the other side of 0\.0"
+    ):
         check_strength(defence)
 
 
@@ -406,7 +431,9 @@ def test_whole_strengths_are_swept_in_whole_steps(make: Hook) -> None:
 
 def test_a_hidden_setting_is_named(make: Hook) -> None:
     defence = make(Defence, "silent", {"std": 1.0}, __str__=many_words)
-    with pytest.raises(ConformanceError, match=r"The str of silent must name every setting.*`std` is missing in a defence"):
+    with pytest.raises(
+        ConformanceError, match=r"The str of silent must name every setting.*`std` is missing in a defence"
+    ):
         check_defence(type(defence)(std=2.0))
 
 

@@ -72,7 +72,8 @@ def upside_down(
     self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     return tuple(
-        one.model_copy(update=dict.fromkeys(("low", "value", "high"), 1 - one.value)) for one in good(self, guess, truth, rng)
+        one.model_copy(update=dict.fromkeys(("low", "value", "high"), 1 - one.value))
+        for one in good(self, guess, truth, rng)
     )
 
 
@@ -116,9 +117,15 @@ CHEATS: dict[str, tuple[Hook, str]] = {
     "in_order": (in_order, "must not depend on the order within a message"),
     "upside_down": (upside_down, "must grade a perfect guess above a blind one"),
     "easy_chance": (easy_chance, "must not grade blind guesses above its chance level"),
-    "hard_chance": (changed(chance=0.001), "must have a chance level that some blind guess reaches. 0.001 is out of reach."),
+    "hard_chance": (
+        changed(chance=0.001),
+        "must have a chance level that some blind guess reaches. 0.001 is out of reach.",
+    ),
     "no_chance": (changed(chance=None), "must state a chance level"),
-    "constant": (changed(value=0.01, low=0.01, high=0.01), "must grade a perfect guess above a blind one. Got 0.01 and 0.01"),
+    "constant": (
+        changed(value=0.01, low=0.01, high=0.01),
+        "must grade a perfect guess above a blind one. Got 0.01 and 0.01",
+    ),
     "restless": (restless, "must read the same from the same stream"),
     "clamps_in_place": (clamps_in_place, "must leave its input unchanged. Its guess changed in place."),
     "wrong_way": (changed(leaks="high"), "must say in its readings that a low value leaks"),
@@ -181,7 +188,9 @@ def test_random_guesses_may_not_look_like_a_leak(make: Hook, trial: Trial) -> No
         value = 0.0 if min(errors(guess, truth)) == 0 and max(errors(guess, truth)) == 0 else 0.5
         return reading(self.kind, 1.0 if blind else value, 1.0)
 
-    with pytest.raises(ConformanceError, match=r"must not grade random guesses above its chance level 1\. Got 0\.5 beyond it"):
+    with pytest.raises(
+        ConformanceError, match=r"must not grade random guesses above its chance level 1\. Got 0\.5 beyond it"
+    ):
         check_metric(make(Metric, "flatters", grade=grade, leaks="low", claim="inputs"), trial)
 
 

@@ -104,7 +104,9 @@ def test_an_active_attack_that_finds_nothing_does_not_pass():
 
 
 def test_an_active_attack_that_needs_no_training_to_succeed_does_not_pass():
-    with pytest.raises(ConformanceError, match=r"must be at chance where there is nothing to find. Its recognised is 1"):
+    with pytest.raises(
+        ConformanceError, match=r"must be at chance where there is nothing to find. Its recognised is 1"
+    ):
         check_attack(Spy(image="light"))
 
 

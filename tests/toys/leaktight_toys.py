@@ -90,7 +90,9 @@ class ToyScenario(Scenario):
             model = Model(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), nn.Linear(3, 2))
         return Task(model, squared, lambda outputs: outputs, SHAPE, 2)
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+    def train(
+        self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
+    ) -> Training:
         happen(self.trouble, self.log)
         for played in range(1, self.rounds + 1):
             time.sleep(self.pause)
@@ -105,14 +107,18 @@ class ToyScenario(Scenario):
             {"epsilon": 2.0},
         )
 
-    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+    def observe(
+        self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
+    ) -> Run:
         task = self.task(observation.seed)
         snapshot = training.snapshots[observation.stage]
         transcript, truths = [], {}
         for number in range(observation.victims):
             name = f"client-{number % 2}"
             rng = stream(observation.seed, "batch", number)
-            batch = Batch(torch.rand(observation.batch_size, *SHAPE, generator=rng), torch.zeros(observation.batch_size).long())
+            batch = Batch(
+                torch.rand(observation.batch_size, *SHAPE, generator=rng), torch.zeros(observation.batch_size).long()
+            )
             if observation.batch_size > 100:
                 raise InvalidValue("The batch size must be at most 100.")
             local = Local(name, observation.seed)
@@ -220,7 +226,10 @@ class ToyCount(Metric):
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:
-        return {"turns": Quantity("turns taken", digits=0), "size": Quantity("size of what was handed out", "nats", digits=2)}
+        return {
+            "turns": Quantity("turns taken", digits=0),
+            "size": Quantity("size of what was handed out", "nats", digits=2),
+        }
 
     def grade(self, guess: Scores, truth: object, rng: object, public: object = None) -> list[Reading]:
         turns, size = guess.values[0].tolist()
@@ -233,13 +242,17 @@ class ToyGlimpse(Metric):
     kind: Literal["toy_glimpse"] = "toy_glimpse"
     claim: ClassVar[str] = "inputs"
 
-    def grade(self, guess: Reconstruction, truth: Sequence[GroundTruth], rng: object, public: object = None) -> list[Reading]:
+    def grade(
+        self, guess: Reconstruction, truth: Sequence[GroundTruth], rng: object, public: object = None
+    ) -> list[Reading]:
         pairs = zip(guess.inputs, truth, strict=True)
         hits = [abs(float(one.mean() - other.raw.inputs.mean())) < 0.01 for one, other in pairs]
         share = sum(hits) / len(hits)
         low, high = wilson(sum(hits), len(hits))
         each = tuple(map(float, hits))
-        return [Reading(name=self.kind, value=share, low=low, high=high, n=len(hits), chance=0.05, leaks="high", each=each)]
+        return [
+            Reading(name=self.kind, value=share, low=low, high=high, n=len(hits), chance=0.05, leaks="high", each=each)
+        ]
 
 
 class ToyBrightness(LeakKind):

@@ -115,7 +115,9 @@ def test_workers_draw_from_streams_of_their_own() -> None:
 
 
 def test_other_images_are_refused() -> None:
-    with pytest.raises(Refusal, match=r"needs a grey \(L\) or colour \(RGB\) image\. Got mode P instead; convert it first\."):
+    with pytest.raises(
+        Refusal, match=r"needs a grey \(L\) or colour \(RGB\) image\. Got mode P instead; convert it first\."
+    ):
         POLICY.transform()(Image.new("P", (4, 4)))
     with pytest.raises(Refusal, match=r"needs a Pillow image or a tensor\. Got ndarray instead; convert it first\."):
         POLICY.transform()(np.zeros((4, 4, 3)))

@@ -96,7 +96,9 @@ def sheared_y(array: Array, value: float) -> Array:
         at = row + value * (column + 0.5)
         if -0.5 <= at < SIZE[0] - 0.5:
             near = range(math.floor(at) - 1, math.floor(at) + 3)
-            found[row, column] = sum(keys(at - k) * array[min(max(k, 0), SIZE[0] - 1), column].astype(float) for k in near)
+            found[row, column] = sum(
+                keys(at - k) * array[min(max(k, 0), SIZE[0] - 1), column].astype(float) for k in near
+            )
     return np.clip(found, 0, 255)
 
 
@@ -120,7 +122,10 @@ def equalized(array: Array) -> Array:
 DEFINITIONS: dict[str, tuple[float, Callable[[Array, float], Array]]] = {
     # How far Pillow may be from real numbers: it drops the fraction, and rounds grey values and means before it blends.
     "invert": (0.0, lambda a, v: 255.0 - a),
-    "posterize": (0.0, lambda a, v: np.array([int(f"{p:08b}"[: int(v)].ljust(8, "0"), 2) for p in a.ravel()]).reshape(a.shape)),
+    "posterize": (
+        0.0,
+        lambda a, v: np.array([int(f"{p:08b}"[: int(v)].ljust(8, "0"), 2) for p in a.ravel()]).reshape(a.shape),
+    ),
     "solarize": (0.0, lambda a, v: np.where(a < v, a, 255.0 - a)),
     "brightness": (1.001, lambda a, v: blend(np.zeros(a.shape), a, 1 + v)),
     "contrast": (1.001, lambda a, v: blend(np.full(a.shape, np.floor(luma(a).mean() + 0.5)), a, 1 + v)),
@@ -165,7 +170,9 @@ def test_the_library_is_the_published_table() -> None:
 
 
 def test_same_functions_do_the_same_and_others_differ() -> None:
-    assert all(LIBRARY[same_as(index)].value == LIBRARY[index].value for index in range(50) if not LIBRARY[index].identity)
+    assert all(
+        LIBRARY[same_as(index)].value == LIBRARY[index].value for index in range(50) if not LIBRARY[index].identity
+    )
     arrays = [np.random.default_rng(k).integers(5, 250, (32, 32, 3)).astype(np.uint8) for k in range(2)]
 
     def deed(function: Function) -> bytes:
@@ -175,7 +182,9 @@ def test_same_functions_do_the_same_and_others_differ() -> None:
     for one, other in itertools.combinations(range(50), 2):
         assert (deeds[one] == deeds[other]) == (same_as(one) == same_as(other))
     distinct = {same_as(index) for index in range(50)}
-    assert len(distinct - {28}) == 27, "27 that do something and two no-ops make the 29 different entries of the library"
+    assert len(distinct - {28}) == 27, (
+        "27 that do something and two no-ops make the 29 different entries of the library"
+    )
     assert same_as(28) == same_as(39) == 28
 
 

@@ -83,7 +83,9 @@ def test_a_shift_moves_by_the_stated_fraction_and_leaves_black(axis: int, sign: 
         kept = found.shape[axis] - moved
         here, there = (slice(0, kept), slice(moved, None)) if sign > 0 else (slice(moved, None), slice(0, kept))
         grey = np.asarray(image(1))
-        assert np.array_equal(found[here] if axis == 0 else found[:, here], grey[there] if axis == 0 else grey[:, there])
+        assert np.array_equal(
+            found[here] if axis == 0 else found[:, here], grey[there] if axis == 0 else grey[:, there]
+        )
 
 
 @pytest.mark.parametrize("sign", [1, -1])

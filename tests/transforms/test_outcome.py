@@ -29,7 +29,9 @@ def told(found: tuple[Outcome, ...]) -> dict[str, float]:
 
 def test_branches_and_signs_by_hand() -> None:
     assert told(outcomes(Policy.of("3-0+9"), SHAPE)) == {"9": 0.5, "3+ 0": 0.25, "3- 0": 0.25}
-    assert told(outcomes(Policy.of("18-18"), SHAPE)) == dict.fromkeys(("18+ 18+", "18+ 18-", "18- 18+", "18- 18-"), 0.25)
+    assert told(outcomes(Policy.of("18-18"), SHAPE)) == dict.fromkeys(
+        ("18+ 18+", "18+ 18-", "18- 18+", "18- 18-"), 0.25
+    )
     assert outcomes(Policy.of("3-0+9"), SHAPE)[0].name == "9", "the most likely comes first"
 
 

@@ -36,7 +36,9 @@ def slowly(policy: Policy, batch: Tensor, rng: Stream, probability: Probability 
     """Apply a policy one image and one Pillow call at a time, with draws in the documented order."""
     branch = torch.randint(len(policy.branches), (len(batch),), generator=rng)
     longest = max(map(len, policy.branches))
-    draws = [(torch.randint(2, (len(batch),), generator=rng), torch.rand(len(batch), generator=rng)) for _ in range(longest)]
+    draws = [
+        (torch.randint(2, (len(batch),), generator=rng), torch.rand(len(batch), generator=rng)) for _ in range(longest)
+    ]
     found = []
     for row, one in enumerate(batch):
         image = as_image((one * 255).round().to(torch.uint8).numpy())
@@ -73,7 +75,9 @@ def test_other_texts_are_refused(text: str) -> None:
 
 
 def test_other_branches_are_refused() -> None:
-    with pytest.raises(InvalidValue, match=r"The `branches` of Policy must be made of indices in 0\.\.49\. Got 50 instead\."):
+    with pytest.raises(
+        InvalidValue, match=r"The `branches` of Policy must be made of indices in 0\.\.49\. Got 50 instead\."
+    ):
         Policy.of("3-50")
     with pytest.raises(InvalidValue, match=r"The `branches` of Policy must each have at least one function"):
         Policy(branches=((3,), ()))
@@ -189,7 +193,9 @@ def test_what_is_no_image_is_refused(shape: tuple[int, ...]) -> None:
 def test_pixels_out_of_range_are_refused(bad: float, said: str) -> None:
     batch = images()
     batch[3, 1, 2, 2] = bad
-    with pytest.raises(InvalidValue, match=rf"The pixels of a transformation must be in \[0, 1\]\. Got .*{said}.* instead\."):
+    with pytest.raises(
+        InvalidValue, match=rf"The pixels of a transformation must be in \[0, 1\]\. Got .*{said}.* instead\."
+    ):
         Policy.of("0").apply(batch, SeededDraws(stream(0)))
 
 
@@ -212,7 +218,13 @@ def test_another_probability_is_refused_and_does_not_weaken_the_policy() -> None
 
 def test_bytes_are_the_nearest() -> None:
     level = torch.tensor([[[[0.0, 0.4999 / 255, 0.5001 / 255, 254.6 / 255, 1.0]]]])
-    assert np.rint(Policy.of("28").apply(level, SeededDraws(stream(0))).numpy() * 255).ravel().tolist() == [0, 0, 1, 255, 255]
+    assert np.rint(Policy.of("28").apply(level, SeededDraws(stream(0))).numpy() * 255).ravel().tolist() == [
+        0,
+        0,
+        1,
+        255,
+        255,
+    ]
 
 
 def test_published_policies_are_those_of_table_1() -> None:
@@ -247,7 +259,10 @@ def test_a_file_is_read_whatever_else_it_holds_and_again_when_it_changes(tmp_pat
         ("policy = ", "must be a whole result of `leaktight search`. It is damaged"),
         ("seed = 1", "must hold a `policy` like `3-1-7+43-18-18`. It does not; run `leaktight search`."),
         ("policy = 3", "must hold a `policy` like `3-1-7+43-18-18`. It does not; run `leaktight search`."),
-        ('policy = "3-77"', "cannot be read. The `branches` of Policy must be made of indices in 0..49. Got 77 instead."),
+        (
+            'policy = "3-77"',
+            "cannot be read. The `branches` of Policy must be made of indices in 0..49. Got 77 instead.",
+        ),
         ('policy = "x"', "cannot be read. A policy must be indices joined by `-`"),
     ],
 )

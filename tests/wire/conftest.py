@@ -45,7 +45,10 @@ def people(count: int, seed: int) -> list[dict[str, object]]:
     rng = random.Random(seed)  # noqa: S311
     rows = []
     for number in range(count):
-        row = {"person": f"p{number:04}", **{name: round(rng.gauss(0, 1), 4) for name in ("x1", "x2", "x3", "w1", "w2")}}
+        row = {
+            "person": f"p{number:04}",
+            **{name: round(rng.gauss(0, 1), 4) for name in ("x1", "x2", "x3", "w1", "w2")},
+        }
         row["job"] = rng.choice(["cook", "clerk", "pilot"])
         row["bought"] = "yes" if row["x1"] + row["w1"] + rng.gauss(0, 0.5) > 0.8 else "no"
         rows.append(row)
@@ -265,7 +268,9 @@ def same(one: dict, other: dict) -> bool:
     """Whether two nested states have the same names and the same bits; a scope without anything in it is none."""
     ours, theirs = flatten(one), flatten(other)
     pairs = [(ours[name], theirs[name]) for name in ours.keys() & theirs.keys()]
-    return ours.keys() == theirs.keys() and all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
+    return ours.keys() == theirs.keys() and all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs
+    )
 
 
 @pytest.fixture(scope="session")
@@ -277,7 +282,9 @@ def identical():
 def processes(launch, tmp_path_factory):
     """Start processes of the command line, which draw the key of the reference; whatever still runs at the end is ended."""
     started, folder = [], tmp_path_factory.mktemp("known")
-    (folder / "sitecustomize.py").write_text("import secrets\nsecrets.token_bytes = lambda count: bytes(range(count))\n")
+    (folder / "sitecustomize.py").write_text(
+        "import secrets\nsecrets.token_bytes = lambda count: bytes(range(count))\n"
+    )
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
 
     def start(*arguments: object, **named) -> subprocess.Popen:

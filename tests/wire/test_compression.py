@@ -31,7 +31,9 @@ def test_float16_rounds_and_says_when_it_cannot():
 def test_off_is_the_identity_and_zeros_and_faults_stay_what_they_are():
     exact = torch.randn(8, 4, generator=stream(0))
     assert torch.equal(decompress(compress(exact, "none"), "none", "peer")["activations"], exact)
-    assert torch.equal(decompress(compress(torch.zeros(3, 2), "int8"), "int8", "peer")["activations"], torch.zeros(3, 2))
+    assert torch.equal(
+        decompress(compress(torch.zeros(3, 2), "int8"), "int8", "peer")["activations"], torch.zeros(3, 2)
+    )
     for how in ("none", "float16", "int8"):
         spoilt = compress(torch.tensor([[1.0, torch.nan]]), how)
         assert not torch.isfinite(decompress(spoilt, how, "peer")["activations"]).all()
@@ -54,7 +56,11 @@ def test_size_is_what_the_numbers_take(how):
         ({"activations": torch.ones(2)}, "float16", r"must come as torch.float16"),
         ({"activations": torch.ones(2, 2).to(torch.int8)}, "int8", "one scale for each row"),
         ({"activations": torch.ones(2, 2).to(torch.int8), "scale": torch.ones(3)}, "int8", "one scale for each row"),
-        ({"activations": torch.tensor(1, dtype=torch.int8), "scale": torch.tensor(1.0)}, "int8", "one scale for each row"),
+        (
+            {"activations": torch.tensor(1, dtype=torch.int8), "scale": torch.tensor(1.0)},
+            "int8",
+            "one scale for each row",
+        ),
     ],
 )
 def test_another_compression_than_agreed_is_refused(tensors, how, sentence):

@@ -69,7 +69,10 @@ def test_a_server_of_another_name_or_authority_is_refused(certificates, tmp_path
     ):
         check(port, certificates["feature-party"], "somebody")
     strange = make_certificates(tmp_path, ["label-party", "feature-party"])
-    with served(over_tls(strange["label-party"])) as port, pytest.raises(Rejected, match="make certificates for both sides"):
+    with (
+        served(over_tls(strange["label-party"])) as port,
+        pytest.raises(Rejected, match="make certificates for both sides"),
+    ):
         check(port, certificates["feature-party"])
 
 
@@ -95,7 +98,10 @@ def test_who_speaks_something_else_is_refused():
         connection.recv(100)
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-    with served(web) as port, pytest.raises(Rejected, match=r"must speak HTTP/2 without TLS. It does not; give both sides"):
+    with (
+        served(web) as port,
+        pytest.raises(Rejected, match=r"must speak HTTP/2 without TLS. It does not; give both sides"),
+    ):
         check(port, None)
 
 

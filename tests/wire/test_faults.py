@@ -66,7 +66,9 @@ def test_strangers_are_refused_with_one_sentence_and_the_training_goes_on(pair, 
         Frame(
             Sort.HELLO, 0, pack_words({"role": "x"})
         ).to_bytes(): "must be a whole handshake. The `settings` of Hello is missing",
-        Frame(Sort.HELLO, 0, pack_words({"role": "x"}).replace(b'"x', nested.encode())[: 1 << 19]).to_bytes(): "must be words",
+        Frame(
+            Sort.HELLO, 0, pack_words({"role": "x"}).replace(b'"x', nested.encode())[: 1 << 19]
+        ).to_bytes(): "must be words",
         Frame(Sort.ACTIVATIONS, 0, pack_tensors({})).to_bytes(): "must send a frame of sort HELLO now. Got ACTIVATIONS",
     }
     for content, sentence in cases.items():
@@ -87,7 +89,9 @@ def spoilt(monkeypatch, change, side=FeatureSide, at=25):
 
     def send(self, connection, frame):
         tensors = unpack_tensors(frame.payload, "nobody") if frame.step == at else None
-        payload = frame.payload if tensors is None else pack_tensors({name: change(rows) for name, rows in tensors.items()})
+        payload = (
+            frame.payload if tensors is None else pack_tensors({name: change(rows) for name, rows in tensors.items()})
+        )
         connection.send(Frame(frame.sort, frame.step, payload))
 
     monkeypatch.setattr(side, "send", send)
@@ -149,7 +153,9 @@ def test_another_gradient_for_a_step_that_was_applied_gets_no_other_activations(
         careful.join()
     assert "label-party must send the gradient of step 22 as before" in str(careful.error)
     assert pair.state("feature-party")["party"]["step"] == 20
-    assert pair.checkpoint("feature-party").with_name("feature-party.safetensors.replay").stat().st_mode & 0o777 == 0o600
+    assert (
+        pair.checkpoint("feature-party").with_name("feature-party.safetensors.replay").stat().st_mode & 0o777 == 0o600
+    )
     pair.start("feature-party").result()
     waiting.result()
 
@@ -173,8 +179,9 @@ def test_an_answer_that_comes_out_otherwise_is_not_sent_again(pair, monkeypatch)
         peer = pair.start("feature-party")
         waiting.join()
         peer.join()
-    assert "The answer to step 22 must be the bytes that were sent before. It came out different and was not sent" in str(
-        waiting.error
+    assert (
+        "The answer to step 22 must be the bytes that were sent before. It came out different and was not sent"
+        in str(waiting.error)
     )
     assert sent[-1] == 22
     assert "label-party has stopped." in str(peer.error)
@@ -204,12 +211,15 @@ def test_a_gradient_that_is_wrong_stops_the_feature_party_and_changes_nothing(pa
         patched.setattr(
             LabelParty,
             "respond",
-            lambda self, message: sent if (sent := honest(self, message)).round < 15 else sent.map(lambda rows: rows / 0),
+            lambda self, message: (
+                sent if (sent := honest(self, message)).round < 15 else sent.map(lambda rows: rows / 0)
+            ),
         )
         both = pair.run()
     assert "The gradient of step 15 from label-party must be finite" in str(both["feature-party"].error)
     assert any(
-        "feature-party does not continue: The gradient of step 15" in sentence for sentence in both["label-party"].sentences
+        "feature-party does not continue: The gradient of step 15" in sentence
+        for sentence in both["label-party"].sentences
     )
     assert pair.state("feature-party")["party"]["step"] == 10
 
@@ -239,10 +249,16 @@ def test_a_peer_without_the_right_certificate_is_refused_with_one_sentence(over_
     over_tls.feature["wire"]["certificates"] = str(strange)
     stranger = over_tls.start("feature-party")
     stranger.join()
-    assert str(stranger.error).startswith(f"The certificate at 127.0.0.1:{port} must be of label-party, by the same authority.")
+    assert str(stranger.error).startswith(
+        f"The certificate at 127.0.0.1:{port} must be of label-party, by the same authority."
+    )
     # Who trusts everybody, but has no certificate that this authority signed.
     (tmp_path / "mixed").mkdir()
-    for name, source in (("authority", certificates["feature-party"].key.parent), ("certificate", strange), ("key", strange)):
+    for name, source in (
+        ("authority", certificates["feature-party"].key.parent),
+        ("certificate", strange),
+        ("key", strange),
+    ):
         (tmp_path / "mixed" / f"{name}.pem").write_bytes((source / f"{name}.pem").read_bytes())
     over_tls.feature["wire"]["certificates"] = str(tmp_path / "mixed")
     mixed = over_tls.start("feature-party")
@@ -258,7 +274,10 @@ def test_a_peer_without_the_right_certificate_is_refused_with_one_sentence(over_
     over_tls.feature["wire"]["certificates"] = str(certificates["label-party"].key.parent)
     twin = over_tls.start("feature-party")
     twin.join()
-    assert str(twin.error) == "label-party does not continue: The certificate must be of feature-party. It is of another one."
+    assert (
+        str(twin.error)
+        == "label-party does not continue: The certificate must be of feature-party. It is of another one."
+    )
     over_tls.feature["wire"]["certificates"] = str(certificates["feature-party"].key.parent)
     over_tls.start("feature-party").result()
     waiting.result()
@@ -284,7 +303,8 @@ def test_nobody_there_and_no_free_port(pair, port):
     alone = pair.start("feature-party")
     alone.join()
     assert (
-        str(alone.error) == f"Nobody answers at 127.0.0.1:{port}: connection refused. Start label-party, or raise `patience`."
+        str(alone.error) == f"Nobody answers at 127.0.0.1:{port}: connection refused. Start label-party, or raise "
+        "`patience`."
     )
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))

@@ -61,12 +61,15 @@ words = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=12,
 )
-fields = st.sampled_from(["role", "settings", "rows", "test_rows", "people", "training", "steps", "ids", "shape", "classes"])
+fields = st.sampled_from(
+    ["role", "settings", "rows", "test_rows", "people", "training", "steps", "ids", "shape", "classes"]
+)
 tensor_header = st.fixed_dictionaries(
     {
         "dtype": st.sampled_from(["F32", "F16", "BF16", "F64", "I8", "I64", "BOOL", "F8_E5M2", "U64", "XX", ""]),
         "shape": st.lists(st.integers(-1, 2**63), max_size=4) | st.lists(st.integers(0, 4), max_size=3),
-        "data_offsets": st.lists(st.integers(-1, 2**64), max_size=3) | st.tuples(st.just(0), st.integers(0, 64)).map(list),
+        "data_offsets": st.lists(st.integers(-1, 2**64), max_size=3)
+        | st.tuples(st.just(0), st.integers(0, 64)).map(list),
     }
 )
 
@@ -77,7 +80,9 @@ payloads = st.one_of(
     words.map(json.dumps).map(archived),
     st.builds(
         lambda tensors, data: archived(json.dumps(tensors), data),
-        st.dictionaries(st.sampled_from(["activations", "scale", "gradient", "__metadata__"]), tensor_header, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["activations", "scale", "gradient", "__metadata__"]), tensor_header, max_size=3
+        ),
         st.binary(max_size=64),
     ),
     st.dictionaries(st.text(max_size=8) | fields, words, max_size=10).map(pack_words),
@@ -101,7 +106,9 @@ contents = st.one_of(
 @example(headed(archived('{"__metadata__":{"leaktight":"' + "[" * 3000 + '"}}')))
 @example(headed(archived('{"a":{"dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0]}}')))
 @example(headed((2**63).to_bytes(8, "little") + b"{}"))
-@example(headed(archived('{"__metadata__":{"leaktight":"{\\"about\\":{},\\"values\\":{\\"a\\":' + "9" * 3900 + '}}"}}')))
+@example(
+    headed(archived('{"__metadata__":{"leaktight":"{\\"about\\":{},\\"values\\":{\\"a\\":' + "9" * 3900 + '}}"}}'))
+)
 def test_no_bytes_whatever_crash_a_party(content):
     swallowed(content)
 

@@ -19,8 +19,12 @@ from leaktight.wire.handshake import (
 )
 
 SETTINGS = digests({"rounds": 5, "cut": ""})
-OWN = Hello(role="label-party", settings=SETTINGS, rows=10, test_rows=2, people="ab", training="cd", steps=[0], classes=2)
-THEM = Hello(role="feature-party", settings=SETTINGS, rows=10, test_rows=2, people="ab", training="cd", steps=[0], ids=[0, 5])
+OWN = Hello(
+    role="label-party", settings=SETTINGS, rows=10, test_rows=2, people="ab", training="cd", steps=[0], classes=2
+)
+THEM = Hello(
+    role="feature-party", settings=SETTINGS, rows=10, test_rows=2, people="ab", training="cd", steps=[0], ids=[0, 5]
+)
 
 
 def test_a_handshake_comes_back_as_it_was_and_names_no_setting_and_no_column():
@@ -85,7 +89,9 @@ def test_two_parties_meet_at_the_latest_steps_that_fit():
 
 
 def test_a_party_that_has_lost_its_checkpoints_is_told_what_there_is():
-    with pytest.raises(PeerFault, match="The feature party can resume from 0, the label party from 50 or 100; bring back"):
+    with pytest.raises(
+        PeerFault, match="The feature party can resume from 0, the label party from 50 or 100; bring back"
+    ):
         common_steps([0], [100, 50])
 
 

@@ -14,12 +14,16 @@ def table(folder, name, text):
 
 
 def test_each_half_is_what_the_whole_table_holds_in_its_columns(tables):
-    whole = Csv(path=tables / "whole-train.csv", test_path=tables / "whole-test.csv", label="bought", ignore=("person",)).load()
+    whole = Csv(
+        path=tables / "whole-train.csv", test_path=tables / "whole-test.csv", label="bought", ignore=("person",)
+    ).load()
     common = {"id": "person"}
-    features = PartyTable(path=tables / "features-train.csv", test_path=tables / "features-test.csv", **common).load(False)
-    labels = PartyTable(path=tables / "labels-train.csv", test_path=tables / "labels-test.csv", label="bought", **common).load(
-        True
+    features = PartyTable(path=tables / "features-train.csv", test_path=tables / "features-test.csv", **common).load(
+        False
     )
+    labels = PartyTable(
+        path=tables / "labels-train.csv", test_path=tables / "labels-test.csv", label="bought", **common
+    ).load(True)
     at = whole.columns.find(("x*", "job"))
     assert torch.equal(features.train.inputs, whole.train.inputs[:, at])
     assert torch.equal(features.test.inputs, whole.test.inputs[:, at])
@@ -42,7 +46,9 @@ def test_the_digest_of_people_depends_on_who_and_not_on_their_order_or_cells(tmp
 
 
 def test_labels_alone_are_enough_for_the_label_party(tmp_path):
-    data = PartyTable(path=table(tmp_path, "a.csv", "id,y\nb,no\na,yes\n"), id="id", label="y", positive="no").load(True)
+    data = PartyTable(path=table(tmp_path, "a.csv", "id,y\nb,no\na,yes\n"), id="id", label="y", positive="no").load(
+        True
+    )
     assert data.train.inputs.shape == (2, 0)
     assert data.train.labels.tolist() == [0, 1]
     assert data.test is None

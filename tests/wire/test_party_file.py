@@ -31,7 +31,10 @@ def test_both_templates_agree_and_only_one_listens():
     assert digests(files["label"].shared_settings()) == digests(files["feature"].shared_settings())
     assert files["label"].wire.listen == files["feature"].wire.connect
     assert str(files["label"].defence) == "sumkl(bound=0.3)"
-    assert len(files["label"].load_data("label-party").columns) + len(files["feature"].load_data("feature-party").columns) == 64
+    assert (
+        len(files["label"].load_data("label-party").columns) + len(files["feature"].load_data("feature-party").columns)
+        == 64
+    )
 
 
 def test_the_feature_party_of_a_whole_data_set_is_handed_no_label():

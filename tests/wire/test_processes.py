@@ -18,7 +18,9 @@ def toml(table, prefix=""):
     """Write nested settings as TOML."""
     plain = {name: value for name, value in table.items() if not isinstance(value, dict)}
     lines = [f"[{prefix}]"] if prefix else []
-    lines += [f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for name, value in plain.items()]
+    lines += [
+        f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for name, value in plain.items()
+    ]
     nested = [toml(value, f"{prefix}.{name}".lstrip(".")) for name, value in table.items() if isinstance(value, dict)]
     return "\n".join([*lines, *nested])
 
@@ -57,7 +59,9 @@ def killed(process) -> None:
     process.wait()
 
 
-def test_either_party_is_killed_and_the_model_is_as_if_nothing_had_happened(pair, files, processes, tables, identical, in_one):
+def test_either_party_is_killed_and_the_model_is_as_if_nothing_had_happened(
+    pair, files, processes, tables, identical, in_one
+):
     start = {role: lambda role=role: processes("split", role, files[role]) for role in ROLES}
     label, feature = start["label-party"](), start["feature-party"]()
     wait_for(pair.checkpoint("label-party"), 100, label, feature)

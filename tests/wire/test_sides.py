@@ -44,7 +44,9 @@ def test_over_tls_with_the_feature_party_listening(pair, certificates, reference
         wire = document["wire"]
         wire["insecure"] = False
         wire["certificates"] = str(certificates[role].key.parent)
-        wire["connect" if role == "label-party" else "listen"] = wire.pop("listen" if role == "label-party" else "connect")
+        wire["connect" if role == "label-party" else "listen"] = wire.pop(
+            "listen" if role == "label-party" else "connect"
+        )
     ended(pair)
     as_in_one_process(pair, reference, identical)
 
@@ -98,7 +100,9 @@ def stopped(pair, monkeypatch):
     waiting = pair.start("label-party")
     with monkeypatch.context() as patched:
         patched.setattr(
-            FeatureSide, "send", lambda self, other, frame: other.send(frame if frame.step < 25 else Frame(frame.sort, 99))
+            FeatureSide,
+            "send",
+            lambda self, other, frame: other.send(frame if frame.step < 25 else Frame(frame.sort, 99)),
         )
         pair.start("feature-party").join()
     waiting.join()
@@ -112,7 +116,11 @@ def test_a_checkpoint_that_was_put_back_meets_no_old_noise(pair, monkeypatch):
     for _ in range(2):
         side = LabelSide(parse_party_file(pair.label))
         keys.append(
-            (side.replay_guard.latest, side.keys.at(side.replay_guard.latest), side.keys.at(side.replay_guard.latest + 1))
+            (
+                side.replay_guard.latest,
+                side.keys.at(side.replay_guard.latest),
+                side.keys.at(side.replay_guard.latest + 1),
+            )
         )
         side.close()
     (latest, old, new), (again, same, newer) = keys
@@ -126,8 +134,9 @@ def test_a_checkpoint_without_what_was_answered_is_refused(pair, monkeypatch):
     pair.checkpoint("label-party").with_name("label-party.safetensors.replay").unlink()
     again = pair.start("label-party")
     again.join()
-    assert "label-party.safetensors.replay` cannot be read: no such file or directory. It belongs to the checkpoint" in str(
-        again.error
+    assert (
+        "label-party.safetensors.replay` cannot be read: no such file or directory. It belongs to the checkpoint"
+        in str(again.error)
     )
 
 
@@ -171,7 +180,9 @@ DISAGREEMENTS = {
     "They differ in `every`; compare": lambda d: d["wire"].update(every=7),
     "They differ in `compression`; compare": lambda d: d["wire"].update(compression="int8"),
     "Name an `id` column on both sides or on none.": lambda d: d["scenario"]["data"].update(id="", ignore=["person"]),
-    "test rows of the same people. label-party has 40, feature-party 0.": lambda d: d["scenario"]["data"].update(test_path=""),
+    "test rows of the same people. label-party has 40, feature-party 0.": lambda d: d["scenario"]["data"].update(
+        test_path=""
+    ),
 }
 
 
@@ -221,7 +232,8 @@ def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
     second = pair.start("label-party")
     second.join()
     assert str(second.error) == (
-        f"The other side at 127.0.0.1:{port} must be feature-party of the same version of leaktight, waiting for this party. It is not."
+        f"The other side at 127.0.0.1:{port} must be feature-party of the same version of leaktight, waiting for this "
+        "party. It is not."
     )
     pair.start("feature-party").result()
     waiting.result()

@@ -29,7 +29,9 @@ def imports_grpc(node: ast.AST) -> bool:
 
 def test_only_the_transport_imports_grpc_and_not_before_it_is_opened():
     mentions = {path: path.read_text() for path in SOURCE.rglob("*.py")}
-    trees = {path.relative_to(SOURCE).as_posix(): ast.parse(text) for path, text in mentions.items() if "import grpc" in text}
+    trees = {
+        path.relative_to(SOURCE).as_posix(): ast.parse(text) for path, text in mentions.items() if "import grpc" in text
+    }
     assert [name for name, tree in trees.items() if any(map(imports_grpc, ast.walk(tree)))] == ["wire/transport.py"]
     assert not any(map(imports_grpc, trees["wire/transport.py"].body))
 

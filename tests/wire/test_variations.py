@@ -35,7 +35,12 @@ def trained(keyed, split):
 )
 def test_a_whole_data_set_is_dealt_out_as_in_one_process(pair, identical, keyed, form, label_columns):
     split = Split(
-        data=RareDigit(form=form), model=MLP(hidden=(8,)), label_party=label_columns, rounds=12, batch_size=32, device="cpu"
+        data=RareDigit(form=form),
+        model=MLP(hidden=(8,)),
+        label_party=label_columns,
+        rounds=12,
+        batch_size=32,
+        device="cpu",
     )
     for document in pair.documents.values():
         document["scenario"] = {
@@ -90,7 +95,8 @@ def test_with_a_checkpoint_at_every_step_nothing_is_played_twice(pair, reference
     waiting.result()
     assert taken == list(range(1, 61))
     assert any(
-        "feature-party does not continue: feature-party has stopped unexpectedly." in sentence for sentence in waiting.sentences
+        "feature-party does not continue: feature-party has stopped unexpectedly." in sentence
+        for sentence in waiting.sentences
     )
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])
@@ -119,7 +125,9 @@ def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pai
     waiting.result()
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])
-    honest = {name: bytes(pair.state("feature-party")[name].tolist()).decode() for name in ("settings", "defence", "data")}
+    honest = {
+        name: bytes(pair.state("feature-party")[name].tolist()).decode() for name in ("settings", "defence", "data")
+    }
     # Now something was learned, and a peer that does not check its own rows comes back.
     pair.feature["scenario"]["data"] = {**right, "ignore": ["x1"]}
     waiting = pair.start("label-party")
@@ -127,7 +135,9 @@ def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pai
         patched.setattr(FeatureSide, "_source_digests", property(lambda self: honest))
         other = pair.start("feature-party")
         other.join()
-    assert str(other.error).endswith("feature-party must come back with the columns that it had before. Got others instead.")
+    assert str(other.error).endswith(
+        "feature-party must come back with the columns that it had before. Got others instead."
+    )
     pair.feature["scenario"]["data"] = right
     pair.start("feature-party").result()
     waiting.result()

@@ -87,12 +87,15 @@ class Analytic(Attack):
         name = first_linear_of_inputs(view.task.model, math.prod(view.task.shape))
         if name is None:
             raise Refusal(
-                "The analytic attack needs a model that begins with a linear layer with bias. Use gradient matching instead."
+                "The analytic attack needs a model that begins with a linear layer with bias. Use gradient matching "
+                "instead."
             )
         exchanges = view.exchanges()
         senders = [_Sender(view, exchange, name) for exchange in exchanges]
         if not senders or not all(sender.is_readable for sender in senders):
-            raise Refusal(f"The analytic attack needs the gradients of `{name}` in every message. Not all of them are shared.")
+            raise Refusal(
+                f"The analytic attack needs the gradients of `{name}` in every message. Not all of them are shared."
+            )
         recoveries = [
             sender.read_one(rng) if sender.examples == 1 else sender.read_several(self.draws, rng) for sender in senders
         ]
@@ -155,7 +158,9 @@ class _Sender:
         """Read the examples of a batch."""
         law, rate = self._variances(), self._rate()
         noise = 0.0 if law is None else law.mean().sqrt().item() / abs(rate)
-        reading = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
+        reading = read_batch(
+            self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise
+        )
         labels = reading.labels
         if bool(reading.certified.all()) and not bool((labels >= 0).all()):
             labels = labels_by_head(self.layer, reading.seen, self._as_gradient())
@@ -235,7 +240,9 @@ def _box(task: Task) -> tuple[Tensor, Tensor] | None:
     if len(task.shape) != 3:
         return None
     with torch.no_grad():
-        ends = [task.model.normalise(torch.full((1, *task.shape), end, device=task.device)).flatten() for end in (0.0, 1.0)]
+        ends = [
+            task.model.normalise(torch.full((1, *task.shape), end, device=task.device)).flatten() for end in (0.0, 1.0)
+        ]
     return torch.minimum(*ends), torch.maximum(*ends)
 
 

@@ -121,7 +121,9 @@ def _collect(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _Rec
     trial = examples.take(torch.arange(min(_TRIED, len(examples)), device=examples.labels.device))
     layers, passed = _simple(task, parameters, trial)
     size_kept = sum(
-        _bytes(tensor) for record in _records(task, parameters, layers, trial).values() for tensor in vars(record).values()
+        _bytes(tensor)
+        for record in _records(task, parameters, layers, trial).values()
+        for tensor in vars(record).values()
     )
     if size_kept * len(examples) > KEPT * len(trial):
         return None
@@ -144,7 +146,9 @@ def _records(task: Task, parameters: Tensors, layers: Mapping[str, nn.Module], b
     for (name, (inputs, _)), slope in zip(calls.items(), slopes, strict=True):
         records |= _of_layer(name, layers[name], inputs, slope)
     rest = [name for name in parameters if name not in records]
-    return records | ({name: _Each(each) for name, each in _rest(task, parameters, rest, batch).items()} if rest else {})
+    return records | (
+        {name: _Each(each) for name, each in _rest(task, parameters, rest, batch).items()} if rest else {}
+    )
 
 
 def _of_layer(name: str, layer: nn.Module, inputs: Tensor, slopes: Tensor) -> dict[str, _Record]:
@@ -191,7 +195,9 @@ def _simple(task: Task, parameters: Tensors, trial: Batch) -> tuple[dict[str, nn
         losses = task.loss(task.forward(leaves, trial.inputs), trial.labels)
     passed = sum(_bytes(tensor) for calls in watch.calls.values() for call in calls for tensor in call)
     once = {
-        name: calls[0] for name, calls in watch.calls.items() if len(calls) == 1 and _by_rows(layers[name], calls[0][0], trial)
+        name: calls[0]
+        for name, calls in watch.calls.items()
+        if len(calls) == 1 and _by_rows(layers[name], calls[0][0], trial)
     }
     outputs = [output for _, output in once.values()]
     sought = [*outputs, *leaves.values()]

@@ -34,7 +34,14 @@ class BatchReading:
 
 
 def read_batch(
-    gradient: Tensor, layer: LinearLayer, examples: int, draws: int, rng: Stream, *, public: bool = True, noise: float = 0.0
+    gradient: Tensor,
+    layer: LinearLayer,
+    examples: int,
+    draws: int,
+    rng: Stream,
+    *,
+    public: bool = True,
+    noise: float = 0.0,
 ) -> BatchReading:
     """Read what a layer saw of each example behind its gradient.
 

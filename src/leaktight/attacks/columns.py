@@ -1,9 +1,9 @@
 """Columns: a convolution over few channels as a product of matrices, which a search differentiates twice at less than half the cost.
 
-Convolution kernels run over channels. A gradient with respect to an image has three, or one, and a gradient of a candidate's own weights has
-as few on its other side, so that most of such a kernel idles. What each place of the output sees is laid out once instead, as a column, and
-serves the output, the gradient of the weights and the derivative of both; gradients of all of them are added up before they are folded
-back.
+Convolution kernels run over channels. A gradient with respect to an image has three, or one, and a gradient of a
+candidate's own weights has as few on its other side, so that most of such a kernel idles. What each place of the output
+sees is laid out once instead, as a column, and serves the output, the gradient of the weights and the derivative of
+both; gradients of all of them are added up before they are folded back.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class _Fold(torch.autograd.Function):
 class _Multiply(torch.autograd.Function):
     """The product of matrices, weights times columns.
 
-    It and its derivative are each other's derivatives and never transpose a result: torch's own product does, and pays for it when gradients
-    that lie in memory in different ways are added up.
+    It and its derivative are each other's derivatives and never transpose a result: torch's own product does, and pays
+    for it when gradients that lie in memory in different ways are added up.
     """
 
     generate_vmap_rule = True
@@ -186,7 +186,9 @@ def _map_rows(work: Callable[[Tensor], Tensor], tensors: Tensor, where: int) -> 
 
 def _places(size: Sequence[int], window: _Window) -> tuple[int, int]:
     """Return how many places the output has."""
-    height, width = ((long + 2 * edge - kernel) // step + 1 for long, kernel, step, edge in zip(size, *window, strict=True))
+    height, width = (
+        (long + 2 * edge - kernel) // step + 1 for long, kernel, step, edge in zip(size, *window, strict=True)
+    )
     return height, width
 
 

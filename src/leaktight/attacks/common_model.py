@@ -114,7 +114,9 @@ def _is_exact(objective: Objective, row: int, inputs: Tensor, labels: Tensor | N
     ):
         return False
     beside = deviations(belief, message.sent)
-    return all(float(part.max()) <= float(floor(message.sent[name][None])) for name, part in beside.items() if part.numel())
+    return all(
+        float(part.max()) <= float(floor(message.sent[name][None])) for name, part in beside.items() if part.numel()
+    )
 
 
 def _fits(inputs: Tensor | None, objective: Objective) -> bool:
@@ -127,7 +129,12 @@ def _targets(objective: Objective, rows: Tensor, labels: Sequence[Tensor | None]
     known, classes = objective.victims.targets, objective.replay.task.classes
     targets = []
     for row, own in zip(rows.tolist(), labels, strict=True):
-        if own is not None and not own.is_floating_point() and own.shape == (objective.replay.examples,) and own.min() >= 0:
+        if (
+            own is not None
+            and not own.is_floating_point()
+            and own.shape == (objective.replay.examples,)
+            and own.min() >= 0
+        ):
             targets.append(F.one_hot(own.to(objective.device), classes).float())
         elif known is not None:
             targets.append(known[row])
@@ -150,7 +157,9 @@ def _points(
     secrets = {name: tensor[rows] for name, tensor in victims.secrets.items()}
     every = guess_hypotheses(victims, 1, rng)
     choices = [None if choice is None else choice[rows] for choice in every.choices]
-    return objective.pack(z, logits, secrets), Hypotheses(choices, every.heard[rows], None if logits is not None else given)
+    return objective.pack(z, logits, secrets), Hypotheses(
+        choices, every.heard[rows], None if logits is not None else given
+    )
 
 
 def _lowest(objective: Objective, points: Tensor, owners: Tensor, hypotheses: Hypotheses) -> Tensor:
@@ -167,7 +176,11 @@ def _lowest(objective: Objective, points: Tensor, owners: Tensor, hypotheses: Hy
     fixed, start = points[:, :-free], points[:, -free:]
     search = Search(SearchGuardedLBFGS(history=10), (Phase(SECRET_EVALUATIONS),))
     own = {name: _rows_of(tensors, owners) for name, tensors in problem.own.items()}
-    return SearchEngine(_freeze_first(dataclasses.replace(problem, own=own), fixed), search).run(start, len(points)).objective
+    return (
+        SearchEngine(_freeze_first(dataclasses.replace(problem, own=own), fixed), search)
+        .run(start, len(points))
+        .objective
+    )
 
 
 def _rows_of(tensors: Named, rows: Tensor) -> dict[str, Tensor]:
@@ -180,7 +193,9 @@ def _freeze_first(problem: Problem, fixed: Tensor) -> Problem:
     def objective(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         return problem.objective(torch.cat([row["held"], point]), shared, own, row, weight)
 
-    return dataclasses.replace(problem, objective=objective, rows={**problem.rows, "held": fixed}, revise=None, project=None)
+    return dataclasses.replace(
+        problem, objective=objective, rows={**problem.rows, "held": fixed}, revise=None, project=None
+    )
 
 
 def model_of(view: View, prior: Prior, rng: Stream) -> CommonModel | None:

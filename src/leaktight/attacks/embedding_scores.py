@@ -62,7 +62,9 @@ class EmbeddingAttack(Attack):
     @final
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Score the rows behind every cut gradient that somebody else sent."""
-        messages = [message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors]
+        messages = [
+            message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors
+        ]
         numbers = row_numbers(view, messages)
         if numbers is None or "initial" not in view.memory:
             raise Refusal(
@@ -99,7 +101,9 @@ class EmbeddingAttack(Attack):
         places = torch.full((count,), -1)
         places[table.seen] = torch.arange(len(table.seen))
         for number, place in enumerate(table.last.values()):
-            values[0, number, table.seen] = self.score(table.embed(table.seen, place, bottom), places[known], labels).double()
+            values[0, number, table.seen] = self.score(
+                table.embed(table.seen, place, bottom), places[known], labels
+            ).double()
         values[:, :, known] = torch.nan
         return tuple(each), values
 

@@ -96,14 +96,18 @@ def first_linear(task: Task, names: tuple[str, ...]) -> str | None:
             if not sent or module.bias is None:
                 return None
             with torch.no_grad():
-                seen = layer_inputs(task, task.public_parameters(), torch.zeros(1, *task.shape, device=task.device), name)
+                seen = layer_inputs(
+                    task, task.public_parameters(), torch.zeros(1, *task.shape, device=task.device), name
+                )
             return name if seen.shape[1] == module.in_features else None
     return None
 
 
 def public_head(task: Task) -> str | None:
     """Return the linear layer that goes out as the agreed model's head, by the task's own name, or None."""
-    layers = (name for name, module in task.model.named_modules() if isinstance(module, nn.Linear) and module.bias is not None)
+    layers = (
+        name for name, module in task.model.named_modules() if isinstance(module, nn.Linear) and module.bias is not None
+    )
     return next((name for name in layers if task.wire(f"{name}.weight") == "head.weight"), None)
 
 
@@ -176,7 +180,9 @@ def _read_one(layer: str, weight: Tensor, bias: Tensor, readings: int) -> Featur
     return Features(layer, torch.where(known, read, 0.0)[:, None, None].expand(-1, readings, 1, -1), spread)
 
 
-def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, readings: int, rng: Stream) -> Features | None:
+def _read_hidden(
+    victims: Victims, layer: str, weight: Tensor, bias: Tensor, readings: int, rng: Stream
+) -> Features | None:
     """Read the examples of each batch that are certified; None if there are none."""
     replay, sighting = victims.replay, victims.sightings[0]
     count, public = replay.examples, not replay.channel.private_task
@@ -189,7 +195,9 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
         reading = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
         labels = reading.labels
         if bool(reading.certified.all()) and not bool((labels >= 0).all()):
-            labels = labels_by_head(linear, reading.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()})
+            labels = labels_by_head(
+                linear, reading.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()}
+            )
         targets = None if victims.targets is None else victims.targets[row].argmax(1).cpu()
         order = _slots(labels, reading.certified, targets)
         values[row, order] = reading.seen[:, :-1].to(values)
@@ -236,7 +244,9 @@ def _read_batch(
             seen = layer_inputs(task, parameters, examples, layer).double()
             starts = nn.functional.linear(seen, head, shift).view(readings, count, classes)
         # A message that is not finite has no features: its search starts from zeros; the others are not affected.
-        solutions.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
+        solutions.append(
+            _solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts)
+        )
     values = torch.stack(solutions)
     scale = values.square().mean((1, 2, 3)).sqrt()
     return Features(layer, values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
@@ -264,7 +274,10 @@ def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts
         step = torch.linalg.solve(square, -(jacobian.mT @ left[..., None]))[..., 0]
         residuals = mapped(logits + step)
         better = residuals.norm(dim=1) < left.norm(dim=1)
-        logits, left = torch.where(better[:, None], logits + step, logits), torch.where(better[:, None], residuals, left)
+        logits, left = (
+            torch.where(better[:, None], logits + step, logits),
+            torch.where(better[:, None], residuals, left),
+        )
         damping = torch.where(better, damping / 5, damping * 4).clamp(1e-14, 1e8)
         if bool((left.norm(dim=1) < _SOLVED * 1e-3).all()):
             break

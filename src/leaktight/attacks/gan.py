@@ -124,13 +124,16 @@ class GanAttack(Attack):
         memory = view.memory.get(SCOPE, {})
         if "generator" not in memory:
             raise Refusal(
-                f"gan needs a generator that was trained from the seat `{view.seat}`. There is none; take a participant's seat."
+                f"gan needs a generator that was trained from the seat `{view.seat}`. There is none; take a "
+                "participant's seat."
             )
         generator = restore_generator(self, view.task.shape, Local(view.seat, 0, memory=memory))
         rounds = sorted(map(int, memory["history"]))
         return Samples(
             # The generator learned from everybody who took part: the last round of this seat stands for all.
-            keys=((all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),),
+            keys=(
+                (all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),
+            ),
             inputs=draw_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
             label=self.victim_class,
             history=torch.stack([memory["history"][str(number)] for number in rounds]).cpu(),

@@ -55,7 +55,9 @@ class GanParty:
     def __post_init__(self) -> None:
         self.fake_class = _fake_class(self.attack, self.seat)
         if not isinstance(self.seat.honest, Client):
-            raise Refusal(f"gan needs the seat of a federation's participant. Got that of {self.name}, which is not one.")
+            raise Refusal(
+                f"gan needs the seat of a federation's participant. Got that of {self.name}, which is not one."
+            )
         self.honest = self.seat.honest
 
     @property
@@ -74,11 +76,17 @@ class GanParty:
         self._train(generator.to(self.seat.task.device), parameters, target, own)
         own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
         fakes = draw_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
-        own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
+        own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[
+            -self.attack.kept_rounds * len(fakes) :
+        ]
         self._look(generator, message.round, own)
         sent = self._forger(own.memory["fakes"]).respond(message)
         own.memory.pop("left", None)
-        if self.attack.class_key == "estimated" and isinstance(target, KeyTarget) and (left := parameters_left(message, sent)):
+        if (
+            self.attack.class_key == "estimated"
+            and isinstance(target, KeyTarget)
+            and (left := parameters_left(message, sent))
+        ):
             own.memory["left"] = left
         return sent
 
@@ -103,7 +111,9 @@ class GanParty:
         if self.attack.class_key in ("exact", "distance"):
             exact = self._known_key().to(embedding)
             return (
-                exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, self._chance("key"))
+                exact
+                if self.attack.class_key == "exact"
+                else key_at_distance(exact, self.attack.distance, self._chance("key"))
             )
         if self.attack.class_key == "estimated" and "fakes" in own.memory:
             self._estimate(parameters, own)

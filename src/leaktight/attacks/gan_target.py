@@ -139,4 +139,6 @@ def parameters_left(asked: Message, sent: Message) -> dict[str, Tensor] | None:
         return None
     share = (-facts["learning_rate"] if gradient else 1.0) / facts["participants"]
     own = sent.tensors
-    return {name: tensor + share * own[name] if name in own else tensor.clone() for name, tensor in asked.tensors.items()}
+    return {
+        name: tensor + share * own[name] if name in own else tensor.clone() for name, tensor in asked.tensors.items()
+    }

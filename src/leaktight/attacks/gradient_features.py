@@ -85,7 +85,9 @@ def _layers(tensors: Tensors) -> dict[str, list[Tensor]]:
     biases: dict[str, list[Tensor]] = defaultdict(list)
     for name, tensor in tensors.items():
         last = name.rpartition(".")[2]
-        (biases if last.startswith("bias") else weights)[layer_of(name)].append(tensor if tensor.dim() > 1 else tensor[:, None])
+        (biases if last.startswith("bias") else weights)[layer_of(name)].append(
+            tensor if tensor.dim() > 1 else tensor[:, None]
+        )
     order = dict.fromkeys(layer_of(name) for name in tensors)
     return {layer: weights.get(layer) or biases[layer] for layer in order}
 

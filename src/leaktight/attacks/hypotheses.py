@@ -79,5 +79,7 @@ def _guess_outcomes(sighting: Sighting, victims: int, rows: int, rng: Stream) ->
         choices = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
     else:
         weights = torch.tensor([outcome.weight for outcome in outcomes])
-        choices = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
+        choices = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(
+            -1, examples
+        )
     return nn.functional.one_hot(choices, len(outcomes)).float().to(sighting.replay.task.device)

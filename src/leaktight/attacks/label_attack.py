@@ -66,7 +66,9 @@ class LabelAttack(Attack):
     @final
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Score the rows of every cut gradient that somebody else sent."""
-        messages = [message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors]
+        messages = [
+            message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors
+        ]
         if not messages:
             raise Refusal(
                 f"{self.kind} needs cut gradients of somebody else. The view from `{view.seat}` holds none; "
@@ -91,7 +93,9 @@ class LabelAttack(Attack):
             shuffled = layers_of(view, message.round, dealt, self.layer)
             blind.append(self._score_layers(shuffled.values(), hints))
             if totals is not None:
-                totals.add(place, scores[-1], gradients.values(), blind[-1], shuffled.values(), self.used_positions(hints))
+                totals.add(
+                    place, scores[-1], gradients.values(), blind[-1], shuffled.values(), self.used_positions(hints)
+                )
         passes = None if totals is None else totals.finish()
         return LabelScores(own, tuple(scores), layers, self.signed, tuple(blind) if self.layer != CUT else (), passes)
 
@@ -107,7 +111,8 @@ class LabelAttack(Attack):
             unscored = int(torch.isnan(scored).sum())
             if unscored:
                 raise Refusal(
-                    f"{self.kind} must score every example but those it was told. {unscored} of {len(rows)} scores are NaN."
+                    f"{self.kind} must score every example but those it was told. {unscored} of {len(rows)} scores "
+                    "are NaN."
                 )
             scores.append(scored)
         table = torch.stack(scores)

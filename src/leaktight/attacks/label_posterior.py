@@ -222,7 +222,9 @@ def _along(law: Noise, way: Tensor) -> Tensor:
 
 def _gap(places: Tensor, likely: Tensor) -> Tensor:
     """Return how far the classes' means are apart."""
-    return (likely @ places) / likely.sum().clamp_min(1e-9) - ((1 - likely) @ places) / (1 - likely).sum().clamp_min(1e-9)
+    return (likely @ places) / likely.sum().clamp_min(1e-9) - ((1 - likely) @ places) / (1 - likely).sum().clamp_min(
+        1e-9
+    )
 
 
 def _by_pass(ratios: Sequence[Tensor], rows: Sequence[Tensor], passes: Sequence[int]) -> Tensor:
@@ -235,11 +237,17 @@ def _by_pass(ratios: Sequence[Tensor], rows: Sequence[Tensor], passes: Sequence[
 
 def _acting(defence: Defence) -> CutDefence | None:
     """Return the one defence that states what it does to cut gradients; None if nothing does anything."""
-    links = [link for link in (defence.links if isinstance(defence, Chain) else (defence,)) if not isinstance(link, Undefended)]
+    links = [
+        link
+        for link in (defence.links if isinstance(defence, Chain) else (defence,))
+        if not isinstance(link, Undefended)
+    ]
     if not links:
         return None
     if len(links) > 1 or not isinstance(links[0], CutDefence):
-        raise Refusal(f"label_posterior needs a defence that states what it does to cut gradients. Got {defence} instead.")
+        raise Refusal(
+            f"label_posterior needs a defence that states what it does to cut gradients. Got {defence} instead."
+        )
     return links[0]
 
 

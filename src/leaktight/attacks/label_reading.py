@@ -62,7 +62,9 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     several = replay.steps.count > 1 or replay.steps.adaptive
     if replay.kind is Kind.UPDATE and several and replay.examples <= MOST_PLAYED:
         mean = features.mean(0)
-        return _play_steps(replay, outputs.mean(0), mean.abs().sum() if replay.steps.adaptive else mean.square().sum(), slope)
+        return _play_steps(
+            replay, outputs.mean(0), mean.abs().sum() if replay.steps.adaptive else mean.square().sum(), slope
+        )
     if replay.kind is Kind.UPDATE:
         slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
     if replay.examples == 1:

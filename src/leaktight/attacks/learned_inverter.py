@@ -161,7 +161,9 @@ class LearnedInverter(Attack):
         """Learn an inverter for each set of parameters in view, and ask it about the messages that answer them."""
         exchanges = view.exchanges()
         if not exchanges or not all(exchange.sent.tensors for exchange in exchanges):
-            raise Refusal("learned_inverter needs shared gradients or updates. The view holds none, or one without a tensor.")
+            raise Refusal(
+                "learned_inverter needs shared gradients or updates. The view holds none, or one without a tensor."
+            )
         public = _public(view)
         groups = group_by_moment(view, exchanges)
         if len(groups) > MOST_MOMENTS:
@@ -186,7 +188,8 @@ class LearnedInverter(Attack):
         examples, shape = moment.parties * moment.examples, view.task.shape
         if examples > MOST_EXAMPLES:
             raise Refusal(
-                f"learned_inverter inverts messages with at most {MOST_EXAMPLES} examples behind them. Got {examples} instead."
+                f"learned_inverter inverts messages with at most {MOST_EXAMPLES} examples behind them. Got {examples} "
+                "instead."
             )
         defence = view.defence if self.models_defence else None
         seed = int(torch.randint(1 << 62, (), generator=rng))
@@ -197,7 +200,9 @@ class LearnedInverter(Attack):
         counts = (count - count // HELD, count // HELD)
         known: list[KnownMessages] = []
         for part, many, varies in zip(parts, counts, (True, False), strict=True):
-            chosen = _vary(part, many * examples, rng) if varies else part.take(_draw_positions(part, many * examples, rng))
+            chosen = (
+                _vary(part, many * examples, rng) if varies else part.take(_draw_positions(part, many * examples, rng))
+            )
             members = torch.arange(many * examples).view(many, examples)
             played = shadow_messages(view.task, moment, chosen, members, rng, defence)
             rows = torch.cat([Sketch(sent, seed)(messages) for messages in played])

@@ -65,7 +65,9 @@ class LocalSteps:
             step: its number, from 1.
         """
         if not self.adaptive:
-            after = {name: (self.momentum * moments[name][0] + each, moments[name][1]) for name, each in gradient.items()}
+            after = {
+                name: (self.momentum * moments[name][0] + each, moments[name][1]) for name, each in gradient.items()
+            }
             return {name: -self.learning_rate * velocity for name, (velocity, _) in after.items()}, after
         after = {
             name: (

@@ -194,12 +194,16 @@ class GradientMatching(Attack):
         """Whether messages are searched together."""
         return self.messages == "joined"
 
-    def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[tuple[int, ...]], Victims]]:
+    def cases(
+        self, view: View, exchanges: Sequence[Exchange], rng: Stream
+    ) -> Iterator[tuple[list[tuple[int, ...]], Victims]]:
         """Yield victims that can be searched at once, with the places of the messages about each."""
         if not exchanges:
             raise Refusal("Gradient matching needs a shared gradient or update. The view holds none.")
         if not all(exchange.sent.tensors for exchange in exchanges):
-            raise Refusal("Gradient matching needs a tensor to match. A message in view holds none, because all were withheld.")
+            raise Refusal(
+                "Gradient matching needs a tensor to match. A message in view holds none, because all were withheld."
+            )
         groups: dict[tuple[Replay, ...], list[tuple[int, ...]]] = defaultdict(list)
         for places in self._about_the_same(exchanges):
             groups[tuple(Replay.of(view.task, exchanges[place].sent) for place in places)].append(places)
@@ -212,7 +216,11 @@ class GradientMatching(Attack):
         together: dict[object, list[int]] = defaultdict(list)
         for place, exchange in enumerate(exchanges):
             facts = exchange.sent.facts
-            whole = self.messages == "joined" and facts.get("owned") == facts["examples"] and facts.get("local_steps", 1) == 1
+            whole = (
+                self.messages == "joined"
+                and facts.get("owned") == facts["examples"]
+                and facts.get("local_steps", 1) == 1
+            )
             together[exchange.sent.sender if whole else place].append(place)
         return [tuple(places) for places in together.values()]
 
@@ -235,9 +243,12 @@ class GradientMatching(Attack):
         task = victims.replay.task
         if self.prior.needs_public and (view.auxiliary is None or not len(view.auxiliary)):
             raise Refusal(
-                f"The prior `{self.prior.kind}` is made of public examples. Add `auxiliary` to `knows` in the threat model."
+                f"The prior `{self.prior.kind}` is made of public examples. Add `auxiliary` to `knows` in the threat "
+                "model."
             )
-        coordinates: Coordinates = self.prior.coordinates(task.shape, task.model.normalise, view.auxiliary, task.classes)
+        coordinates: Coordinates = self.prior.coordinates(
+            task.shape, task.model.normalise, view.auxiliary, task.classes
+        )
         match = negative_log_likelihood if self.distance == LIKELIHOOD else _by_distance(DISTANCES[self.distance])
         return Objective(victims, coordinates, match, self.terms, box=self.box)
 
@@ -257,7 +268,9 @@ class GradientMatching(Attack):
         logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
         return objective.pack(z, logits, victims.secrets)
 
-    def victims(self, replays: Sequence[Replay], seen: Sequence[Sequence[Exchange]], view: View, rng: Stream) -> Victims:
+    def victims(
+        self, replays: Sequence[Replay], seen: Sequence[Sequence[Exchange]], view: View, rng: Stream
+    ) -> Victims:
         """Return messages of one form as an objective takes them.
 
         Args:
@@ -277,7 +290,9 @@ class GradientMatching(Attack):
                 "A free loss is for the gradient of one step of which examples are not looked at one by one. "
                 'Set `loss` to "known" for this message.'
             )
-        replays = [dataclasses.replace(r, names=self._names_to_match(r), update=self._way(r), loss=self.loss) for r in replays]
+        replays = [
+            dataclasses.replace(r, names=self._names_to_match(r), update=self._way(r), loss=self.loss) for r in replays
+        ]
         sightings = tuple(_sighting(replay, group) for replay, group in zip(replays, seen, strict=True))
         victims = Victims(sightings, targets, secrets, self._starts(replays, targets, view, rng))
         return dataclasses.replace(victims, secrets={**secrets, **self._unknowns(victims, rng)})
@@ -316,7 +331,8 @@ class GradientMatching(Attack):
             names = tuple(name for name in names if name in wires)
             if not names:
                 raise Refusal(
-                    'A free loss is matched by the tensors of the body, and none came. Set `loss` to "known" for this message.'
+                    'A free loss is matched by the tensors of the body, and none came. Set `loss` to "known" for this '
+                    "message."
                 )
         if not self.layers:
             return names
@@ -324,7 +340,8 @@ class GradientMatching(Attack):
         for layer in self.layers:
             if layer not in layers:
                 raise Refusal(
-                    f"Layer `{layer}` cannot be matched: the message holds no tensor of it. {did_you_mean(layer, layers)}"
+                    f"Layer `{layer}` cannot be matched: the message holds no tensor of it. "
+                    f"{did_you_mean(layer, layers)}"
                 )
         return tuple(name for name in names if layer_of(name) in self.layers)
 
@@ -334,7 +351,8 @@ class GradientMatching(Attack):
         """Return the senders as the defence makes them, and secrets of the attacker's own for every candidate."""
         if view.defence is None:
             raise Refusal(
-                "A defence can be modelled only by an attacker who knows it. Add `defence` to `knows` in the threat model."
+                "A defence can be modelled only by an attacker who knows it. Add `defence` to `knows` in the threat "
+                "model."
             )
         channel = view.defence.channel(view.task)
         replays = [dataclasses.replace(replay, channel=channel) for replay in replays]
@@ -382,7 +400,9 @@ class GradientMatching(Attack):
 
 def _answers(objective: Objective, result: SearchResult, targets: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the examples and labels that points stand for."""
-    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(result.points)]
+    each = [
+        objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(result.points)
+    ]
     return torch.stack([unpacked[1] for unpacked in each]), torch.stack([unpacked[2].argmax(-1) for unpacked in each])
 
 
@@ -413,7 +433,8 @@ def _sighting(replay: Replay, group: Sequence[Exchange]) -> Sighting:
 def _known_labels(view: View, exchange: Exchange) -> Tensor:
     if exchange.sent.key not in view.labels:
         raise Refusal(
-            f"Nobody knows the labels behind what {exchange.sent.sender} sent. Let them be `read` or searched (`joint`)."
+            f"Nobody knows the labels behind what {exchange.sent.sender} sent. Let them be `read` or searched "
+            "(`joint`)."
         )
     return view.labels[exchange.sent.key]
 

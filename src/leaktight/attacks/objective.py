@@ -182,7 +182,9 @@ class Objective:
             misfits.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
         if "heard" in row:
             misfits = [misfit * heard for misfit, heard in zip(misfits, row["heard"].unbind(), strict=True)]
-        return weight * torch.stack(misfits).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
+        return weight * torch.stack(misfits).sum() + self.plausibility(
+            z, Candidate(inputs, targets, secrets, tuple(evidence))
+        )
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
         """Assume for each example the outcome that fits best where a row is now, and listen to all messages."""
@@ -215,7 +217,9 @@ class Objective:
 
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         floors = {name: floor(tensor) for name, tensor in wanted.items()}
-        parameters = dict(sighting.parameters) if sighting.same else {n: t[owners] for n, t in sighting.parameters.items()}
+        parameters = (
+            dict(sighting.parameters) if sighting.same else {n: t[owners] for n, t in sighting.parameters.items()}
+        )
         places = (0, None if sighting.same else 0, 0, 0, None if targets is None else 0, 0)
         # In pieces that fit into memory, as the engine's own evaluations.
         size = max(1, MEMORY // self.bytes_per_row())

@@ -130,7 +130,8 @@ class _Plays:
     def __init__(self, task: Task, moment: Moment, defence: Defence, rng: Stream) -> None:
         if moment.local_steps > 1:
             raise Refusal(
-                "What a defence adds to an update of several local steps cannot be told from plays: their order differs."
+                "What a defence adds to an update of several local steps cannot be told from plays: their order "
+                "differs."
             )
         self.task, self.moment, self.defence, self.rng = task, moment, defence, rng
 
@@ -144,7 +145,8 @@ class _Plays:
             _, more = self._changes(EXAMPLES * TIMES, 1)
             played += EXAMPLES * TIMES
             grown = {
-                name: _distinct(torch.cat([before, more[name].flatten(0, 1)]), sizes[name]) for name, before in again.items()
+                name: _distinct(torch.cat([before, more[name].flatten(0, 1)]), sizes[name])
+                for name, before in again.items()
             }
             known |= grown
             again = {n: rows for n, rows in grown.items() if len(rows) > len(again[n]) and rows.numel() < MOST_NUMBERS}
@@ -219,5 +221,7 @@ def _summarise(changes: Tensor, outcomes: Tensor | None, size: float) -> TensorC
     added = bool(drawn.max() <= ALIKE * drawn.min()) and between <= 2 * variance / rows.shape[1]
     if not added:
         return TensorChange(nothing, variance, added=False)
-    offset = constant.view_as(nothing).to(nothing) if float(constant.square().mean()) > 2 * variance / count else nothing
+    offset = (
+        constant.view_as(nothing).to(nothing) if float(constant.square().mean()) > 2 * variance / count else nothing
+    )
     return TensorChange(offset, variance, added=True)

@@ -72,7 +72,9 @@ class PlayedModel:
         moment = self._moments[place]
         if guess is None or len(guess) != moment.parties * moment.examples:
             return math.inf
-        distances = (self._distance(place, Batch(guess, assumed)) for assumed in _labels(guess, labels, self.view.task.classes))
+        distances = (
+            self._distance(place, Batch(guess, assumed)) for assumed in _labels(guess, labels, self.view.task.classes)
+        )
         return min(distances, default=math.inf)
 
     def _distance(self, place: int, batch: Batch) -> float:
@@ -86,7 +88,12 @@ class PlayedModel:
 
 def _labels(guess: Tensor, labels: Tensor | None, classes: int) -> Iterator[Tensor]:
     """Give the labels of a guess; if it has none, each that a single example may have."""
-    if labels is not None and not labels.is_floating_point() and labels.shape == (len(guess),) and bool(labels.min() >= 0):
+    if (
+        labels is not None
+        and not labels.is_floating_point()
+        and labels.shape == (len(guess),)
+        and bool(labels.min() >= 0)
+    ):
         yield labels
     elif len(guess) == 1 and classes <= MOST_CLASSES:
         yield from torch.arange(classes).to(guess.device)[:, None]

@@ -147,10 +147,14 @@ class PropertyInference(Attack):
         seed = int(torch.randint(1 << 62, (), generator=rng))
         names = _common(exchanges)
         extract = self._features(names, seed)
-        unknown = _stack([extract({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges])
+        unknown = _stack(
+            [extract({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges]
+        )
         rows = self._rows(list(unknown))
         known, positive = self._learn_features(view, moments(view, exchanges), pool, extract, stream(seed, "shadows"))
-        return PreparedFeatures(tuple(exchange.sent.key for exchange in exchanges), rows, known, positive, unknown, seed)
+        return PreparedFeatures(
+            tuple(exchange.sent.key for exchange in exchanges), rows, known, positive, unknown, seed
+        )
 
     def _features(self, names: Sequence[str], seed: int) -> Features:
         """Return what makes features of stacked messages, by layer."""
@@ -160,7 +164,8 @@ class PropertyInference(Attack):
             features = pool_layers(chosen) if self.entries is None else pick_entries(chosen, self.entries, seed)
             if not all(torch.isfinite(rows).all() for rows in features.values()):
                 raise Refusal(
-                    f"{self.kind} needs finite messages. There are others: the training run has diverged; take smaller steps."
+                    f"{self.kind} needs finite messages. There are others: the training run has diverged; take "
+                    "smaller steps."
                 )
             return features
 
@@ -189,7 +194,10 @@ class PropertyInference(Attack):
         for number, moment in enumerate(seen):
             half = pairs // len(seen) + (number < pairs % len(seen))
             members = torch.stack(
-                [*_batches(moment, pool, itertools.islice(shares, half), rng), *_batches(moment, pool, [0.0] * half, rng)]
+                [
+                    *_batches(moment, pool, itertools.islice(shares, half), rng),
+                    *_batches(moment, pool, [0.0] * half, rng),
+                ]
             )
             features += [
                 extract(sent)
@@ -205,11 +213,13 @@ def _pool(view: View) -> Batch:
     """Return the public examples, of which some have the property and some do not."""
     if view.auxiliary is None:
         raise Refusal(
-            "property_inference needs public examples. The view holds none; add `auxiliary` to `knows` in the threat model."
+            "property_inference needs public examples. The view holds none; add `auxiliary` to `knows` in the threat "
+            "model."
         )
     if view.auxiliary.properties is None:
         raise Refusal(
-            "property_inference needs public examples with a private property. The data has none; set `private_property` of the data."
+            "property_inference needs public examples with a private property. The data has none; set "
+            "`private_property` of the data."
         )
     share = view.auxiliary.properties.double().mean().item()
     if share in (0.0, 1.0):

@@ -169,7 +169,8 @@ class Replay:
             belief = self._gradient(current, batch, labels, secrets)
             if belief.masks:
                 raise Refusal(
-                    "Steps of which only some entries are used cannot be unrolled. Attack the gradient of one step instead."
+                    "Steps of which only some entries are used cannot be unrolled. Attack the gradient of one step "
+                    "instead."
                 )
             moves, moments = self.steps.move(belief.means, moments, step)
             current = {name: tensor + moves[name] for name, tensor in current.items()}

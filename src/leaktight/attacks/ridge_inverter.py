@@ -139,7 +139,9 @@ class RidgeInverter:
 
 def _solve(kernel: Tensor, targets: Tensor, penalty: float, chosen: Tensor) -> Tensor:
     """Return the weights of a regression on the chosen rows, and zero for all others."""
-    damped = kernel[chosen][:, chosen] + penalty * torch.eye(int(chosen.sum()), dtype=kernel.dtype, device=kernel.device)
+    damped = kernel[chosen][:, chosen] + penalty * torch.eye(
+        int(chosen.sum()), dtype=kernel.dtype, device=kernel.device
+    )
     weights = torch.zeros_like(targets)
     weights[chosen] = torch.cholesky_solve(targets[chosen], torch.linalg.cholesky(damped))
     return weights

@@ -185,7 +185,8 @@ class SearchEngine:
 
     def _phase(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         parts = [
-            self._descend(phase, before, points[chunk], owners[chunk], rows[chunk]) for chunk in self._chunks(points, owners)
+            self._descend(phase, before, points[chunk], owners[chunk], rows[chunk])
+            for chunk in self._chunks(points, owners)
         ]
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
@@ -210,9 +211,9 @@ class SearchEngine:
             gradients, values = mapped(points, shared, own, row, weight)
             if self.problem.group is not None:
                 group = self.problem.group
-                further, (each,) = torch.func.grad(lambda p: (group(p, owners).sum(), (group(p, owners),)), has_aux=True)(
-                    points
-                )
+                further, (each,) = torch.func.grad(
+                    lambda p: (group(p, owners).sum(), (group(p, owners),)), has_aux=True
+                )(points)
                 gradients, values = gradients + further, values + each
             return values, gradients
 
@@ -231,7 +232,9 @@ class SearchEngine:
 
         return evaluate
 
-    def _descend(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _descend(
+        self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Search from these points; return each row's best point and its objective."""
         lowest_points, lowest = points.clone(), points.new_full((len(points),), math.inf)
         places = torch.arange(len(points), device=points.device)

@@ -86,12 +86,15 @@ SEARCHES_ABOUT: dict[str, str] = {
         "searched jointly, which a private loss may hide, together with the private head and codes."
     ),
     "geiping2020": f"Inverting Gradients (Geiping et al. 2020) by the defaults of the published class. {_OWN_LABELS}",
-    "geiping2020-cli": f"Inverting Gradients (Geiping et al. 2020) by the defaults of the published command line. {_OWN_LABELS}",
+    "geiping2020-cli": "Inverting Gradients (Geiping et al. 2020) by the defaults of the published command line. "
+    f"{_OWN_LABELS}",
     "breaching-invertinggradients": (
-        "Inverting Gradients as the library `breaching` sets it. Its total variation of 0.2, at half scale, is 0.1 here."
+        "Inverting Gradients as the library `breaching` sets it. Its total variation of 0.2, at half scale, is 0.1 "
+        "here."
     ),
     "breaching-modern": (
-        "The attack `modern` of the library `breaching`: a soft sign, a prior across colours, and pattern initialisation."
+        "The attack `modern` of the library `breaching`: a soft sign, a prior across colours, and pattern "
+        "initialisation."
     ),
     **{
         f"ats2021-{name}": f"One of the attacks in the transformation search (Gao et al. 2021): {words}. {_OWN_LABELS}"

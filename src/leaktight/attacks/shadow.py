@@ -84,10 +84,14 @@ def group_by_moment(view: View, exchanges: Sequence[Exchange]) -> list[tuple[Mom
             )
         others = sent.sender == all_but(view.seat)
         parties = (
-            int(asked[view.seat, sent.round].facts["participants"]) - 1 if others else int(sent.facts.get("participants", 1))
+            int(asked[view.seat, sent.round].facts["participants"]) - 1
+            if others
+            else int(sent.facts.get("participants", 1))
         )
         facts = {
-            name: sent.facts[name] for name in ("local_steps", "learning_rate", "momentum", "adaptive") if name in sent.facts
+            name: sent.facts[name]
+            for name in ("local_steps", "learning_rate", "momentum", "adaptive")
+            if name in sent.facts
         }
         moment = Moment(exchange.parameters, sent.kind, parties, int(sent.facts["examples"]) // parties, facts)
         same = tuple(map(id, exchange.parameters.values()))

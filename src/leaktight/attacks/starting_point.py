@@ -113,7 +113,8 @@ def _size(victims: Victims, victim: int, slopes: Tensor, inputs: Tensor) -> Tens
     means = replay(parameters, inputs, targets, {FEATURE_GRADIENT: slopes}, None, wanted).means
     wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith("body.")}
     observed, replayed = (
-        torch.cat([tensor.flatten() for name, tensor in tensors.items() if name in wires]).norm() for tensors in (wanted, means)
+        torch.cat([tensor.flatten() for name, tensor in tensors.items() if name in wires]).norm()
+        for tensors in (wanted, means)
     )
     size: Tensor = observed / replayed
     return size if bool(size.isfinite()) and size > 0 else torch.ones_like(size)

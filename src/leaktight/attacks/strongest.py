@@ -204,7 +204,9 @@ class _Cascade:
         keys = tuple(key for key in self.keys if key in self.best)
         answers = [self.best[key] for key in keys]
         # An answer without labels of its own comes with those that another attack read.
-        labels = [self.labels.get(key) if answer[2] is None else answer[2] for key, answer in zip(keys, answers, strict=True)]
+        labels = [
+            self.labels.get(key) if answer[2] is None else answer[2] for key, answer in zip(keys, answers, strict=True)
+        ]
         judge = None
         if self.model is not None and keys == self.keys:
             judge = self.model.at_truth
@@ -217,6 +219,7 @@ class _Cascade:
             objective=torch.tensor([answer[0][1] for answer in answers]) if self.model is not None else None,
             judge=judge,
             certified=tuple(
-                torch.zeros(len(answer[1]), dtype=torch.bool) if answer[3] is None else answer[3].bool() for answer in answers
+                torch.zeros(len(answer[1]), dtype=torch.bool) if answer[3] is None else answer[3].bool()
+                for answer in answers
             ),
         )

@@ -39,7 +39,12 @@ LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
 def whole_suite() -> dict[str, Attack]:
     """Return every attack of the suite by name, cheap ones first; of label attacks the one that answers first."""
     posterior, by_direction = SEARCHES[POSTERIOR], SEARCHES["ats2021-adam-cosine"]
-    by_gradient = (LabelPosterior(), GradientNorm(rare="unknown", layer=ALL), Direction(layer=ALL), Clustering(layer=ALL))
+    by_gradient = (
+        LabelPosterior(),
+        GradientNorm(rare="unknown", layer=ALL),
+        Direction(layer=ALL),
+        Clustering(layer=ALL),
+    )
     labels = (*by_gradient, Spectral(), Completion(), Surrogate())
     return {
         "analytic": Analytic(),
@@ -122,7 +127,9 @@ def _scale(attack: Attack, factor: float) -> Attack:
     if isinstance(attack, GradientMatching | Surrogate):
         return attack.model_copy(update={"iterations": max(1, round(attack.iterations * factor))})
     if isinstance(attack, LearnedInverter):
-        return attack.model_copy(update={"messages": max(LEAST_MESSAGES, round(attack.messages * min(factor, MOST_LEARNED)))})
+        return attack.model_copy(
+            update={"messages": max(LEAST_MESSAGES, round(attack.messages * min(factor, MOST_LEARNED)))}
+        )
     return attack
 
 

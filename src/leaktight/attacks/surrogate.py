@@ -144,7 +144,9 @@ class _Exchange:
         return _Exchange(self.activations, self.gradients[torch.randperm(len(self.gradients), generator=rng)])
 
 
-def _totals(scores: Sequence[Tensor], exchanges: Sequence[_Exchange], rows: Sequence[Tensor], passes: Sequence[int]) -> Tensor:
+def _totals(
+    scores: Sequence[Tensor], exchanges: Sequence[_Exchange], rows: Sequence[Tensor], passes: Sequence[int]
+) -> Tensor:
     """Return what each pass says of each row, in one sign."""
     count = 1 + max(int(own.max()) for own in rows)
     totals = RowTotals(1, sorted(set(passes)), count, turns=True)

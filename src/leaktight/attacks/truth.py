@@ -44,7 +44,9 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
             private = {name: tensor for name, tensor in own.items() if ground_truth.task.wire(name) is None}
         choice = _true_choice(sighting.replay, inputs, ground_truth.used.inputs.to(device))
         costs = [
-            objective.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors)
+            objective.match(
+                replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors
+            )
             + surprise(replay, choice)
             for unknowns in _true_unknowns(replay, ground_truth, own, targets)
         ]
@@ -57,7 +59,9 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
 
 def _examples(ground_truth: GroundTruth, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the true examples behind a message, in its own order, and their labels as probabilities."""
-    return ground_truth.raw.inputs.to(device), nn.functional.one_hot(ground_truth.raw.labels, classes).float().to(device)
+    return ground_truth.raw.inputs.to(device), nn.functional.one_hot(ground_truth.raw.labels, classes).float().to(
+        device
+    )
 
 
 def _is_reachable(ground_truth: GroundTruth, examples: int) -> bool:
@@ -68,7 +72,9 @@ def _is_reachable(ground_truth: GroundTruth, examples: int) -> bool:
     return not is_joined(ground_truth) and len(ground_truth.raw) == len(ground_truth.used) == examples
 
 
-def _true_unknowns(replay: Replay, ground_truth: GroundTruth, parameters: Tensors, targets: Tensor) -> list[dict[str, Tensor]]:
+def _true_unknowns(
+    replay: Replay, ground_truth: GroundTruth, parameters: Tensors, targets: Tensor
+) -> list[dict[str, Tensor]]:
     """Return the true values of further unknowns, or several where there is no true one."""
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
@@ -78,7 +84,9 @@ def _true_unknowns(replay: Replay, ground_truth: GroundTruth, parameters: Tensor
                 .detach()
                 .requires_grad_(True)
             )
-            losses = ground_truth.task.loss(torch.func.functional_call(ground_truth.task.model.head, head, (seen,)), targets)
+            losses = ground_truth.task.loss(
+                torch.func.functional_call(ground_truth.task.model.head, head, (seen,)), targets
+            )
             return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), seen)[0].flatten(1)}]
     if replay.update == "surrogate":
         return [{SURROGATE: torch.tensor(logit, device=targets.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
@@ -89,5 +97,7 @@ def _true_choice(replay: Replay, raw: Tensor, used: Tensor) -> Tensor | None:
     """Return the outcome of each example that comes nearest to what was trained on, (examples, outcomes)."""
     if not replay.channel.outcomes:
         return None
-    each = torch.stack([(outcome.change(raw) - used).flatten(1).square().sum(1) for outcome in replay.channel.outcomes], 1)
+    each = torch.stack(
+        [(outcome.change(raw) - used).flatten(1).square().sum(1) for outcome in replay.channel.outcomes], 1
+    )
     return nn.functional.one_hot(each.argmin(1), each.shape[1]).float()

@@ -32,7 +32,9 @@ class Sighting:
 
     def evidence(self, victim: int) -> Evidence:
         """Return one victim's message, as a term sees it; nothing predicts buffers but terms that ask for them."""
-        parameters = self.parameters if self.same else {name: tensor[victim] for name, tensor in self.parameters.items()}
+        parameters = (
+            self.parameters if self.same else {name: tensor[victim] for name, tensor in self.parameters.items()}
+        )
         wires = self.replay.task.wires()
         buffers = {name: tensor[victim] for name, tensor in self.sent.items() if name not in wires}
         return Evidence(parameters, {name: tensor[victim] for name, tensor in self.wanted.items()}, buffers)

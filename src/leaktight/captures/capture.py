@@ -73,7 +73,9 @@ def write_capture(folder: Path, parameters: Tensors, sent: Tensors, **known: Any
     before, after = pack_tensors(dict(parameters)), pack_tensors(dict(sent))
     stem = _stem(str(known["sender"]), int(known["round"]))
     manifest = Manifest(
-        tensors=f"{stem}.safetensors", parameters=f"parameters-{hashlib.sha256(before).hexdigest()[:16]}.safetensors", **known
+        tensors=f"{stem}.safetensors",
+        parameters=f"parameters-{hashlib.sha256(before).hexdigest()[:16]}.safetensors",
+        **known,
     )
     if not (private_folder(folder) / manifest.parameters).is_file():
         write_private(folder / manifest.parameters, before)
@@ -123,8 +125,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except DamagedTensors as error:
         raise InvalidValue(f"The tensor file `{path.name}` {error}. Record the messages again.") from error
     except ValueError as error:
-        raise InvalidValue(f"The order in the tensor file `{path.name}` cannot be read. Record the messages again.") from error
-    known = isinstance(names, list) and all(isinstance(name, str) for name in names) and sorted(names) == sorted(tensors)
+        raise InvalidValue(
+            f"The order in the tensor file `{path.name}` cannot be read. Record the messages again."
+        ) from error
+    known = (
+        isinstance(names, list) and all(isinstance(name, str) for name in names) and sorted(names) == sorted(tensors)
+    )
     return {name: tensors[name] for name in (names if known else tensors)}
 
 
@@ -137,7 +143,9 @@ def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
 def make_capture_folder(folder: Path) -> Path:
     """Return a folder, made if need be, or raise the error for one that holds the messages of another run already."""
     if any(private_folder(folder).glob(f"*{ENDING}")):
-        raise InvalidValue(f"The folder `{folder}` holds captures already. Choose another one, so that runs do not mix.")
+        raise InvalidValue(
+            f"The folder `{folder}` holds captures already. Choose another one, so that runs do not mix."
+        )
     return folder
 
 
@@ -154,7 +162,9 @@ def difference(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dic
         if new is None or not old.is_floating_point():
             continue
         if new.shape != old.shape:
-            raise InvalidValue(f"The tensor `{name}` must keep its shape {tuple(old.shape)}. Got {tuple(new.shape)} instead.")
+            raise InvalidValue(
+                f"The tensor `{name}` must keep its shape {tuple(old.shape)}. Got {tuple(new.shape)} instead."
+            )
         wide = torch.promote_types(old.dtype, torch.float32)
         update[name] = new.detach().to("cpu", wide) - old.detach().to("cpu", wide)
     return update

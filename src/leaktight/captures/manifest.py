@@ -89,7 +89,9 @@ class Manifest(Value):
                 f"A manifest must have as many `mean` as `std`. Got {len(self.mean)} and {len(self.std)} instead."
             )
         if self.sender == self.receiver:
-            raise InvalidValue(f"A manifest must have a `receiver` other than its `sender`. Got {self.sender!r} for both.")
+            raise InvalidValue(
+                f"A manifest must have a `receiver` other than its `sender`. Got {self.sender!r} for both."
+            )
         if math.prod(self.shape or ()) * (self.examples or 1) > LARGEST_GUESS:
             raise InvalidValue(
                 f"A manifest must speak of at most {LARGEST_GUESS} numbers in all examples behind a message. "
@@ -140,7 +142,9 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
     except ValueError as error:
         raise InvalidValue(f"The manifest `{name}` is not JSON: {_short(error)}. Record the messages again.") from error
     if not isinstance(fields, dict):
-        raise InvalidValue(f"The manifest `{name}` must hold one table of settings. Got {type(fields).__name__} instead.")
+        raise InvalidValue(
+            f"The manifest `{name}` must hold one table of settings. Got {type(fields).__name__} instead."
+        )
     try:
         return Manifest.model_validate(fields)
     except InvalidValue as error:

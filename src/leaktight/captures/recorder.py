@@ -60,7 +60,9 @@ class Recorder:
         self.folder = make_capture_folder(Path(self.folder))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Write the truth, if it was asked for."""
         if self.truth is not None and self._batches:
             write_truth(Path(self.truth), self._batches)

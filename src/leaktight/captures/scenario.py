@@ -108,10 +108,16 @@ class Captured(Scenario):
         """Return the model with what a message's sender was sent, in the mode in which its function returns it."""
         parameters = capture.parameters()
         with global_seed(0):
-            module = call_object(self.model.function, shape=self.shape_of(capture), classes=_classes(capture, parameters))
+            module = call_object(
+                self.model.function, shape=self.shape_of(capture), classes=_classes(capture, parameters)
+            )
         if not isinstance(module, nn.Module):
-            raise InvalidValue(f"`{self.model.function}` must return a torch.nn.Module. Got {type(module).__name__} instead.")
-        return load_state(module, parameters, f"The capture of {capture.manifest.sender} in round {capture.manifest.round}")
+            raise InvalidValue(
+                f"`{self.model.function}` must return a torch.nn.Module. Got {type(module).__name__} instead."
+            )
+        return load_state(
+            module, parameters, f"The capture of {capture.manifest.sender} in round {capture.manifest.round}"
+        )
 
     def shape_of(self, capture: Capture) -> tuple[int, ...]:
         """Return the shape of one example, from the settings, the manifest or the truth."""
@@ -126,7 +132,9 @@ class Captured(Scenario):
         """Return the public task at the parameters and buffers of a capture, its layers in evaluation mode."""
         module, manifest, shape = self.module(capture).eval(), capture.manifest, self.shape_of(capture)
         classes = outputs_in(module, shape) or _classes(capture, module.state_dict())
-        task = task_of(module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None)
+        task = task_of(
+            module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None
+        )
         return dataclasses.replace(task, model=task.model.to(device_of(self.device)))
 
     def content(self, seed: int) -> Content:
@@ -148,19 +156,27 @@ class Captured(Scenario):
         """A federation: of captured messages no answer is known, but the same instruments must be exact where one is."""
         return Control(Federated(data=Digits(), model={"kind": "mlp"}, protocol=FedSGD(), rounds=0))
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+    def train(
+        self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
+    ) -> Training:
         """Train nothing: that happened elsewhere."""
         return Training({"training": Snapshot({})})
 
-    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+    def observe(
+        self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
+    ) -> Run:
         """Return captured messages of this batch size, as many as asked for, spread evenly over rounds and senders."""
         if not isinstance(defence, AsCaptured | Undefended):
             raise Refusal(
                 f"Captured messages cannot be sent again under {defence.kind}. Record messages that were sent under it."
             )
         if isinstance(defence, Undefended) and not self.truth:
-            raise Refusal("What would have been sent without defence follows from the private batch alone. Add the truth.")
-        chosen = _spread([c for c in self.captures() if c.manifest.step_size == observation.batch_size], observation.victims)
+            raise Refusal(
+                "What would have been sent without defence follows from the private batch alone. Add the truth."
+            )
+        chosen = _spread(
+            [c for c in self.captures() if c.manifest.step_size == observation.batch_size], observation.victims
+        )
         if not chosen:
             raise Refusal(f"No captured message was made from batches of {observation.batch_size}.")
         task, batches = self.task(chosen[0]), self.batches(chosen)
@@ -182,7 +198,8 @@ class Captured(Scenario):
         data = None if self.public is None else self.public.load()
         if data is not None and (data.shape != task.shape or data.classes > task.classes):
             raise InvalidValue(
-                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the captured "
+                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the "
+                "captured "
                 "ones. "
                 f"Got {data.shape} and {data.classes} instead."
             )

@@ -53,7 +53,9 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
             )
     kept = [name for name in wanted if name in sent and sent[name].is_floating_point()]
     if not kept:
-        raise InvalidValue(f"The message of {who} holds no tensor of the model's parameters. Is it the model that was trained?")
+        raise InvalidValue(
+            f"The message of {who} holds no tensor of the model's parameters. Is it the model that was trained?"
+        )
     asked = {name: before[name].to(wanted[name]) for name in wanted}
     answer = {name: sent[name].to(wanted[name]) for name in kept}
     kind, facts = Kind(manifest.kind), manifest.facts()
@@ -79,7 +81,11 @@ def undefended_message(task: Task, asked: Message, sent: Message, batch: Batch, 
         batch: its private examples, all local steps in order.
         manifest: what is known of the message.
     """
-    if tuple(batch.inputs.shape[1:]) != task.shape or int(batch.labels.max()) >= task.classes or int(batch.labels.min()) < 0:
+    if (
+        tuple(batch.inputs.shape[1:]) != task.shape
+        or int(batch.labels.max()) >= task.classes
+        or int(batch.labels.min()) < 0
+    ):
         raise InvalidValue(
             f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to "
             f"{task.classes - 1}. "

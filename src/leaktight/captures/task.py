@@ -69,7 +69,8 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.
     for name, tensor in own.items():
         if name in state and state[name].shape != tensor.shape:
             raise InvalidValue(
-                f"The `{name}` of {what[:1].lower() + what[1:]} must have the shape {tuple(tensor.shape)} like the model's. "
+                f"The `{name}` of {what[:1].lower() + what[1:]} must have the shape {tuple(tensor.shape)} like the "
+                "model's. "
                 f"Got {tuple(state[name].shape)} instead."
             )
     with torch.no_grad():

@@ -57,13 +57,24 @@ def read_truth(path: Path, keys: list[str]) -> dict[str, Batch]:
 
 
 def _batch(path: Path, key: str, inputs: Tensor, labels: Tensor) -> Batch:
-    whole = labels.dim() == 1 and not labels.is_floating_point() and not labels.is_complex() and labels.dtype is not torch.bool
+    whole = (
+        labels.dim() == 1
+        and not labels.is_floating_point()
+        and not labels.is_complex()
+        and labels.dtype is not torch.bool
+    )
     if not whole or inputs.dim() < 2 or len(inputs) != len(labels) or not len(labels) or inputs.numel() > LARGEST_GUESS:
         raise InvalidValue(
             f"The truth `{path.name}` must hold for `{key}` as many inputs as integer labels, at least one. "
             f"Got shapes {tuple(inputs.shape)} and {tuple(labels.shape)} instead."
         )
-    pixels = inputs if inputs.is_floating_point() else inputs.float() / 255 if inputs.dtype is torch.uint8 else inputs.float()
+    pixels = (
+        inputs
+        if inputs.is_floating_point()
+        else inputs.float() / 255
+        if inputs.dtype is torch.uint8
+        else inputs.float()
+    )
     if not torch.isfinite(pixels).all():
         raise InvalidValue(f"The inputs of `{key}` in the truth `{path.name}` must be finite numbers.")
     return Batch(pixels.float(), labels.long())

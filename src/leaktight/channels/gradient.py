@@ -34,7 +34,9 @@ def push_examples(stages: tuple[Stage, ...], gradients: Tensors) -> Belief:
     def push(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         belief = push_all(stages, Belief(tensors))
         if belief.masks or any(belief.noise_of(name).along is not None for name in belief.means):
-            raise InvalidValue("A stage on single examples must scale them or add independent noise. Got another; state less.")
+            raise InvalidValue(
+                "A stage on single examples must scale them or add independent noise. Got another; state less."
+            )
         variances = {}
         for name, mean in belief.means.items():
             noise = belief.noise_of(name)
@@ -74,4 +76,6 @@ def outward(belief: Belief, wire: Callable[[str], str | None]) -> Belief:
 def _rename(mask: Mask, names: dict[str, str]) -> Mask:
     group = tuple(names[name] for name in mask.group if name in names)
     before = None if mask.before is None else _rename(mask.before, names)
-    return dataclasses.replace(mask, group=group, count=mask.count if len(group) == len(mask.group) else 0, before=before)
+    return dataclasses.replace(
+        mask, group=group, count=mask.count if len(group) == len(mask.group) else 0, before=before
+    )

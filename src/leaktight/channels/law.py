@@ -142,4 +142,8 @@ def _within_laplace(size: Tensor, bound: Tensor) -> Tensor:
 
 def _over(scale: Scale, like: Tensor) -> Tensor:
     """Return a number as a tensor of another's type."""
-    return scale.to(like.dtype) if isinstance(scale, Tensor) else torch.as_tensor(scale, dtype=like.dtype, device=like.device)
+    return (
+        scale.to(like.dtype)
+        if isinstance(scale, Tensor)
+        else torch.as_tensor(scale, dtype=like.dtype, device=like.device)
+    )

@@ -23,12 +23,14 @@ def attack_more(
     workers: Workers = None,
     engine: Engine = "local",
     address: Address = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")] = False,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")
+    ] = False,
 ) -> None:
     """Attack harder wherever the verdict is not `leaks`, and write the report anew.
 
-    The suite `strongest` searches four times as long against these defences, and without a defence to compare with. Each further call
-    searches four times as long as the one before. After an interruption the same command resumes.
+    The suite `strongest` searches four times as long against these defences, and without a defence to compare with.
+    Each further call searches four times as long as the one before. After an interruption the same command resumes.
     """
     from leaktight.cli.audit import hint_of
     from leaktight.cli.outcome import show

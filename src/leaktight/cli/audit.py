@@ -32,7 +32,8 @@ Examples:
 
 def audit(
     file: Annotated[
-        Path | None, typer.Argument(help="A plan in TOML; `leaktight init` writes one.", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Argument(help="A plan in TOML; `leaktight init` writes one.", metavar="FILE", show_default=False),
     ] = None,
     preset: Annotated[
         Literal["quick", "standard"] | None,
@@ -58,11 +59,15 @@ def audit(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,
     device: Annotated[
-        Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
+        Literal["auto", "cpu", "cuda", "mps"] | None,
+        typer.Option(help="Where tensors live.", show_default="as the plan says"),
     ] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")] = False,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")
+    ] = False,
     captured: Annotated[
-        Path | None, typer.Option(help="A folder with recorded messages, audited in place of a training.", metavar="DIR")
+        Path | None,
+        typer.Option(help="A folder with recorded messages, audited in place of a training.", metavar="DIR"),
     ] = None,
     truth: Annotated[
         Path | None,
@@ -93,7 +98,8 @@ def audit(
     limit = None if budget is None else read_time(budget)
     if limit is not None:
         typer.echo(
-            "First it measures what training runs and attacks cost here, unless the folder has a list already.", err=True
+            "First it measures what training runs and attacks cost here, unless the folder has a list already.",
+            err=True,
         )
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
@@ -139,7 +145,9 @@ def planned(file: Path | None, preset: str | None, model: str | None, data: str 
     if head is not None:
         own = chosen.get("model")
         if not isinstance(own, Factory):
-            raise InvalidValue("`--head` names a layer of your own model. Give that with `--model package.module:function`.")
+            raise InvalidValue(
+                "`--head` names a layer of your own model. Give that with `--model package.module:function`."
+            )
         chosen["model"] = own.model_copy(update={"head": head})
     if data is not None:
         chosen["data"] = data_from(data)

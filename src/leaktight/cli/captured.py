@@ -42,12 +42,15 @@ def of_captures(
     own = None if model is None else model_from(model)
     if own is not None and not isinstance(own, Factory):
         raise InvalidValue(
-            f"The model of recorded messages must be given as `package.module:function`. Got `{model}` instead: its names are not those "
+            f"The model of recorded messages must be given as `package.module:function`. Got `{model}` instead: its "
+            "names are not those "
             "of your own state dict."
         )
     if head is not None:
         if own is None:
-            raise InvalidValue("`--head` names a layer of your own model. Give that with `--model package.module:function`.")
+            raise InvalidValue(
+                "`--head` names a layer of your own model. Give that with `--model package.module:function`."
+            )
         own = own.model_copy(update={"head": head})
     public, wanted = None if data is None else data_from(data), sizes(shape) if shape else ()
     if own is None:
@@ -55,7 +58,8 @@ def of_captures(
         names = {capture.manifest.model for capture in read_captures(folder)} - {""}
         trusted = f"; they name `{names.pop()}`, so give that if you trust its code" if len(names) == 1 else ""
         raise InvalidValue(
-            f"The model of recorded messages must be given with `--model package.module:function`. Got none instead{trusted}."
+            "The model of recorded messages must be given with `--model package.module:function`. Got none "
+            f"instead{trusted}."
         )
     return captured(folder, own, truth, wanted, public, thorough=preset == "standard")
 
@@ -69,5 +73,7 @@ def sizes(text: str) -> tuple[int, ...]:
     """
     parts = text.replace("x", ",").split(",")
     if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise InvalidValue(f"A shape must be positive whole numbers between commas, such as `1,28,28`. Got {text!r} instead.")
+        raise InvalidValue(
+            f"A shape must be positive whole numbers between commas, such as `1,28,28`. Got {text!r} instead."
+        )
     return tuple(map(int, parts))

@@ -22,11 +22,14 @@ NODES = "nodes"
 def certificates(
     folder: Annotated[Path, typer.Argument(help="Where to make a folder for each party.", show_default=False)],
     host: Annotated[
-        list[str] | None, typer.Option(help="A name or address of one of the machines, beside localhost; can be repeated.")
+        list[str] | None,
+        typer.Option(help="A name or address of one of the machines, beside localhost; can be repeated."),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(help="Whom to make a certificate for; can be repeated.", show_default="both parties of split learning"),
+        typer.Option(
+            help="Whom to make a certificate for; can be repeated.", show_default="both parties of split learning"
+        ),
     ] = None,
     node: Annotated[
         list[str] | None, typer.Option(help="A node of Flower to make a key for; can be repeated.", show_default=False)
@@ -43,4 +46,6 @@ def certificates(
         typer.echo(f"Wrote {own.key.parent}: give it to {own.name} by a private channel, and keep no copy.")
     for name_of_node in node or ():
         private, public = make_node_key(folder / NODES, name_of_node)
-        typer.echo(f"Wrote {private}: give it to {name_of_node}. Register {public.name} with `flwr supernode register`.")
+        typer.echo(
+            f"Wrote {private}: give it to {name_of_node}. Register {public.name} with `flwr supernode register`."
+        )

@@ -45,7 +45,8 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
     for check in done.checks:
         _say(
             where,
-            f"- {_verdict(check)}: {check.name} is {_around(check.value, check.low, check.high)}, expected {check.expected}",
+            f"- {_verdict(check)}: {check.name} is {_around(check.value, check.low, check.high)}, expected "
+            f"{check.expected}",
         )
     for remark in done.remarks:
         _say(where, f"\n{remark}")

@@ -40,7 +40,9 @@ def explain(
     typer.echo("\n\n".join("\n".join(part) for part in parts))
 
 
-def explained(made: type[Registered], preset: str = "", value: Registered | None = None, about: str = "") -> Iterator[str]:
+def explained(
+    made: type[Registered], preset: str = "", value: Registered | None = None, about: str = ""
+) -> Iterator[str]:
     """Return the lines that explain a class, or a preset of it: what it is, and its own values."""
     from leaktight.cli.docstring import docstring_lines
     from leaktight.cli.settings import settings

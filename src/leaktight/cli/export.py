@@ -32,11 +32,15 @@ Examples:
 def export(
     folder: Annotated[Path, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)],
     format: Annotated[
-        Literal["jsonl", "csv", "summary"], typer.Option(help="One record a line, one reading a row, or the verdicts alone.")
+        Literal["jsonl", "csv", "summary"],
+        typer.Option(help="One record a line, one reading a row, or the verdicts alone."),
     ] = "jsonl",
     out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")] = None,
     redact: Annotated[
-        bool, typer.Option("--redact", help="Leave out values of single images, seeds, error texts and paths, to pass it on.")
+        bool,
+        typer.Option(
+            "--redact", help="Leave out values of single images, seeds, error texts and paths, to pass it on."
+        ),
     ] = False,
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""

@@ -39,7 +39,9 @@ Example:
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The file to write; one that is there is left alone.")] = Path("audit.toml"),
+    file: Annotated[Path, typer.Argument(help="The file to write; one that is there is left alone.")] = Path(
+        "audit.toml"
+    ),
     scenario: Annotated[
         Template,
         typer.Option(

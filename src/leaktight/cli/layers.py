@@ -32,11 +32,15 @@ def layers(
             "--property", help="The column or member that nobody meant to share.", show_default="the data's own, if any"
         ),
     ] = None,
-    label: Annotated[str | None, typer.Option(help="The column that is learned.", show_default="the data's own")] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column that is learned.", show_default="the data's own")
+    ] = None,
     rounds: Annotated[int, typer.Option(help="How long the model trains.")] = 100,
     batch_size: Annotated[int, typer.Option(help="Examples behind one message.")] = 32,
     messages: Annotated[int, typer.Option(help="How many messages are judged; more gives narrower intervals.")] = 100,
-    gradients: Annotated[int, typer.Option(help="How many gradients the attacker learns from; more is stronger.")] = 400,
+    gradients: Annotated[
+        int, typer.Option(help="How many gradients the attacker learns from; more is stronger.")
+    ] = 400,
     victims: Annotated[int, typer.Option(help="How many images are inverted, layer by layer; 0 for none.")] = 4,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     workers: Workers = None,
@@ -104,7 +108,9 @@ def _source(text: str, label: str | None, private_property: str | None) -> Sourc
     for name in wanted:
         if name not in type(found).model_fields:
             able = (
-                "a .csv file" if name == "label" else "a .csv or .npz file, or a function that returns a Data with properties"
+                "a .csv file"
+                if name == "label"
+                else "a .csv or .npz file, or a function that returns a Data with properties"
             )
             option = name.removeprefix("private_")
             raise InvalidValue(f"The data `{text}` has no `{option}` to choose. `--{option}` needs {able}.")

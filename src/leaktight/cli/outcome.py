@@ -160,7 +160,9 @@ def failed_searches(rows: Sequence[Row]) -> list[str]:
     found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         if row.failed is not None and row.failed.value > 0:
-            found.setdefault(f"{row.attack} ({row.setting})", {}).setdefault(row.searches, []).append(name_of(row.defence))
+            found.setdefault(f"{row.attack} ({row.setting})", {}).setdefault(row.searches, []).append(
+                name_of(row.defence)
+            )
     return [
         f"{where}: {'; '.join(f'{searches} under {join_words(names)}' for searches, names in many.items())}"
         for where, many in found.items()
@@ -177,7 +179,8 @@ def caps(summary: Summary) -> list[str]:
             lines.append(f"{capital(curve.family)}, {len(curve.spots)} strengths: none, {why}")
         elif found:
             lines.append(
-                f"{capital(curve.family)}, {len(curve.spots)} strengths: {found} ({curve.attack}; {curve.spots[0].row.setting})"
+                f"{capital(curve.family)}, {len(curve.spots)} strengths: {found} ({curve.attack}; "
+                f"{curve.spots[0].row.setting})"
             )
     return lines
 

@@ -9,7 +9,8 @@ from typer.core import TyperCommand
 class PlainCommand(TyperCommand):
     """A command whose help shows `[default: local]`.
 
-    Where Rich is installed, Typer escapes the first bracket even if help is plain text, and the backslash is then shown.
+    Where Rich is installed, Typer escapes the first bracket even if help is plain text, and the backslash is then
+    shown.
     """
 
     def get_help(self, ctx: click.Context) -> str:

@@ -28,7 +28,8 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            help="Which paper: polarization-network, split-label-leakage, layer-leakage, transformation-search or class-keys.",
+            help="Which paper: polarization-network, split-label-leakage, layer-leakage, transformation-search or "
+            "class-keys.",
             metavar="PAPER",
             show_default=False,
         ),
@@ -42,7 +43,9 @@ def reproduce(
         typer.Option(help="The folder with real sets, a sub-folder each: cifar10, mnist, ctr, ...", show_default=False),
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the result to this file.", show_default=False)] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder for the audits.", show_default="leaktight-PAPER-SCALE")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the audits.", show_default="leaktight-PAPER-SCALE")
+    ] = None,
     workers: Workers = None,
     engine: Engine = "local",
     address: Address = None,

@@ -41,7 +41,9 @@ def search(
     library: Annotated[
         str | None, typer.Option(help="Functions to choose from, as 3,1,7.", show_default="all fifty, 0 to 49")
     ] = None,
-    epochs: Annotated[int, typer.Option(help="How long the model trains on its tenth of the data before scoring.")] = 50,
+    epochs: Annotated[
+        int, typer.Option(help="How long the model trains on its tenth of the data before scoring.")
+    ] = 50,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     workers: Workers = None,
     engine: Engine = "local",
@@ -50,8 +52,9 @@ def search(
 ) -> None:
     """Search for image transformations after which gradients say little about the images, and the model still learns.
 
-    Scored are test images after the first 100, or where these are too few training images that the model of the search is not
-    trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes on.
+    Scored are test images after the first 100, or where these are too few training images that the model of the search
+    is not trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes
+    on.
     """
     from leaktight.cli.progress import Bar
     from leaktight.data import from_text as data_from
@@ -99,7 +102,8 @@ def told(result: Result, out: Path) -> list[str]:
     """Return what a person needs to know of a result: the policy, its scores, and how to use it."""
     plain = result.untransformed
     lines = [
-        f"Policy {result.policy}, chosen from {result.distinct} different ones; {result.passed} were good enough in accuracy.",
+        f"Policy {result.policy}, chosen from {result.distinct} different ones; {result.passed} were good enough in "
+        "accuracy.",
         "",
         "policy           privacy score (lower is more private)  accuracy score (higher is better)",
     ]

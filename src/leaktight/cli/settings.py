@@ -37,7 +37,9 @@ def settings(made: type[Registered], value: Registered | None = None, width: int
         >>> settings(Chain)
         ['links  a list, each a kind of defence  ()']
     """
-    rows = [(name, must_be(field), shown(field, value, name)) for name, field in made.model_fields.items() if name != "kind"]
+    rows = [
+        (name, must_be(field), shown(field, value, name)) for name, field in made.model_fields.items() if name != "kind"
+    ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     room = width - widths[0] - 4
     widths[2] = min(widths[2], max(_NARROW, room - min(widths[1], _USUAL)))

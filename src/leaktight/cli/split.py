@@ -29,7 +29,9 @@ app = typer.Typer(
 )
 PartyFileArgument = Annotated[
     Path,
-    typer.Argument(help="The party's configuration in TOML; `leaktight init` writes one.", metavar="FILE", show_default=False),
+    typer.Argument(
+        help="The party's configuration in TOML; `leaktight init` writes one.", metavar="FILE", show_default=False
+    ),
 ]
 
 

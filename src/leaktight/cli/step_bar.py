@@ -38,7 +38,9 @@ class StepBar:
     def step(self, progress: PartyProgress) -> None:
         """Take in how far the party is."""
         if not self._progress.disable:
-            self._progress.update(self._task, total=progress.rounds, completed=progress.step, description=describe(progress))
+            self._progress.update(
+                self._task, total=progress.rounds, completed=progress.step, description=describe(progress)
+            )
 
     def tell(self, sentence: str) -> None:
         """Show a sentence above the bar."""
@@ -48,7 +50,9 @@ class StepBar:
         self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Clear the bar away."""
         self._progress.stop()
 

@@ -28,20 +28,27 @@ def train(
     defence: Annotated[
         str | None, typer.Option(help="Which of the plan's defences, or none.", show_default="the only one there is")
     ] = None,
-    engine: Annotated[Literal["local", "flower"], typer.Option(help="Where participants are: here, or on Flower.")] = "local",
+    engine: Annotated[
+        Literal["local", "flower"], typer.Option(help="Where participants are: here, or on Flower.")
+    ] = "local",
     deploy: Annotated[
         Path | None,
         typer.Option(
-            help="Deploy in place of simulating; the folder of certificates and keys, made if need be.", show_default=False
+            help="Deploy in place of simulating; the folder of certificates and keys, made if need be.",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the model.")] = Path("leaktight-training"),
-    seed: Annotated[int | None, typer.Option(help="What all randomness derives from.", show_default="the plan's")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="What all randomness derives from.", show_default="the plan's")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Participants that a simulation runs at the same time.", show_default="one per core")
+        int | None,
+        typer.Option(help="Participants that a simulation runs at the same time.", show_default="one per core"),
     ] = None,
     device: Annotated[
-        Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
+        Literal["auto", "cpu", "cuda", "mps"] | None,
+        typer.Option(help="Where tensors live.", show_default="as the plan says"),
     ] = None,
     trust_local_users: Annotated[
         bool, typer.Option("--trust-local-users", help="Let Flower listen where other users of this machine reach it.")
@@ -69,7 +76,8 @@ def train(
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
     if workers is not None and (engine == "local" or deploy is not None):
         raise InvalidValue(
-            f"`--workers {workers}` is for Flower's simulation. Leave it out, or use `--engine flower` without `--deploy`."
+            f"`--workers {workers}` is for Flower's simulation. Leave it out, or use `--engine flower` without "
+            "`--deploy`."
         )
     training = read_training(file, defence, seed, device)
 
@@ -87,12 +95,19 @@ def train(
     typer.echo(f"Model: {out / MODEL_FILE}\nCurve: {out / CURVE_FILE}")
     if (out / REVEAL_FILE).exists():
         typer.echo(
-            f"Revealed at the end: {out / REVEAL_FILE} (`leaktight.learning.read_trained` puts it and the model together)"
+            f"Revealed at the end: {out / REVEAL_FILE} (`leaktight.learning.read_trained` puts it and the model "
+            "together)"
         )
 
 
 def _train(
-    training: JointTraining, engine: str, keys: Path | None, out: Path, workers: int | None, trust: bool, on_round: OnRound
+    training: JointTraining,
+    engine: str,
+    keys: Path | None,
+    out: Path,
+    workers: int | None,
+    trust: bool,
+    on_round: OnRound,
 ) -> None:
     if engine == "local":
         from leaktight.learning.joint import train_here

@@ -1,4 +1,7 @@
-"""Who does the work of a command: processes here, or Ray. The options, and the block that starts and stops what they ask for."""
+"""Who does the work of a command: processes here, or Ray.
+
+The options, and the block that starts and stops what they ask for.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ Address = Annotated[
 
 
 @contextmanager
-def open_workers(engine: Literal["local", "ray"], workers: int | None, address: str | None) -> Iterator[worker_pool.Workers]:
+def open_workers(
+    engine: Literal["local", "ray"], workers: int | None, address: str | None
+) -> Iterator[worker_pool.Workers]:
     """Return what an audit or a search takes as its `workers`; what was started for it is stopped after the block."""
     if engine == "local":
         if address is not None:

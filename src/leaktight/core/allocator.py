@@ -18,9 +18,10 @@ _PARAMETERS = -3, -1
 def keep_memory() -> None:
     """Keep freed memory, in this process and those it starts; does nothing where the C library is not glibc.
 
-    Each step of a training run allocates blocks of the same sizes again. By default, glibc returns those of some megabytes at once, and the
-    next step pays for every page a second time: a quarter of a small convolutional network's step. In exchange every process keeps what
-    it once needed at most. A user's own settings stay, all of them, if there is one.
+    Each step of a training run allocates blocks of the same sizes again. By default, glibc returns those of some
+    megabytes at once, and the next step pays for every page a second time: a quarter of a small convolutional network's
+    step. In exchange every process keeps what it once needed at most. A user's own settings stay, all of them, if there
+    is one.
     """
     if not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc":
         return

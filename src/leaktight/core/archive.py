@@ -33,8 +33,11 @@ def pack(values: Values, about: Mapping[str, Any]) -> bytes:
         >>> unpack(pack({"weight": torch.ones(2), "step": 3.0}, {"format": 1}))
         ({'weight': tensor([1., 1.]), 'step': 3.0}, {'format': 1})
     """
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in values.items() if isinstance(value, Tensor)}
-    # The file keeps tensors in an order of its own, and noise is drawn in the order of names. A name without a number is a tensor's.
+    tensors = {
+        name: value.detach().cpu().contiguous().clone() for name, value in values.items() if isinstance(value, Tensor)
+    }
+    # The file keeps tensors in an order of its own, and noise is drawn in the order of names. A name without a number
+    # is a tensor's.
     numbers = {name: None if isinstance(value, Tensor) else value for name, value in values.items()}
     text = json.dumps({"about": about, "values": numbers})
     return safetensors.torch.save(tensors, metadata={"leaktight": text})

@@ -21,7 +21,8 @@ from leaktight.core.value import Registered
 Principle = Literal["search", "algebra", "learned", "statistic"]
 """What an attack rests on: a search over candidates, exact algebra, a model learned from public data, or a statistic over messages.
 
-Attacks that rest on one principle tend to fail together, so that a defence counts as tried only where two principles met it.
+Attacks that rest on one principle tend to fail together, so that a defence counts as tried only where two principles
+met it.
 """
 
 
@@ -49,10 +50,10 @@ class Reconstruction(Guess):
         inputs: for each message its guessed examples.
         labels: for each message the guessed labels, or None if the attack claims none.
         objective: what the attacker minimised, for each message: the only thing it may choose by.
-        judge: the other sides of all messages to the same objective at the truth: for metrics, after the attack is over. None if there
-            was no search.
-        certified: for each message which of its guessed examples the attacker knows to be right, by a check of its own; None if the
-            attack has no such check.
+        judge: the other sides of all messages to the same objective at the truth: for metrics, after the attack is
+            over. None if there was no search.
+        certified: for each message which of its guessed examples the attacker knows to be right, by a check of its own;
+            None if the attack has no such check.
     """
 
     inputs: tuple[Tensor, ...]
@@ -92,8 +93,8 @@ class RowScores:
 
     Args:
         rows: for each message a number for each example behind it, the same wherever the row is, from 0.
-        values: (layers, passes, rows) what each pass that was seen says of each row; NaN for a row that it does not speak of. The attacker
-            has fixed one sign for all passes.
+        values: (layers, passes, rows) what each pass that was seen says of each row; NaN for a row that it does not
+            speak of. The attacker has fixed one sign for all passes.
         blind: the same from what the attacker has without the messages about that row.
         adds: whether the passes are added up; else each speaks of a row anew, and the last one counts.
     """
@@ -110,11 +111,12 @@ class LabelScores(Scores):
 
     Args:
         keys: the messages that were attacked.
-        values: for each message a row of scores for each layer; NaN for an example that is not scored, as its label is known.
+        values: for each message a row of scores for each layer; NaN for an example that is not scored, as its label is
+            known.
         layers: the layer of each row; None for the message itself, the gradient at the cut.
         signed: whether larger means likelier positive; else it may as well mean the opposite, in each message anew.
-        blind: as `values`, with the rows of each message dealt out by chance: what the attacker's own inputs tell at layers before the
-            cut. Empty if only the cut is scored.
+        blind: as `values`, with the rows of each message dealt out by chance: what the attacker's own inputs tell at
+            layers before the cut. Empty if only the cut is scored.
         passes: the scores of each row over passes, if the attacker knows which row is where; None if not.
     """
 
@@ -165,7 +167,8 @@ class Samples(Guess):
         label: the class that they are to be of.
         history: a few samples of each round that was looked at, (rounds, samples, *shape).
         rounds: which rounds those were.
-        estimates: what it took a class key for on some turns, one row each, the last one last; None if it estimates none.
+        estimates: what it took a class key for on some turns, one row each, the last one last; None if it estimates
+            none.
     """
 
     inputs: Tensor
@@ -205,9 +208,10 @@ class Ensemble(Guess):
 class Attack(Registered):
     """Something that turns a view into a guess.
 
-    Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
-    `labels`, `scores`, `property`, `samples`), `principle` what it rests on, `simple` marks an attack that a strong one should beat, `models` says which
-    defences it models, `active` marks one that sits in its seat while the model is trained. An attack with a field `accomplices` takes those seats too.
+    Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of
+    (`inputs`, `labels`, `scores`, `property`, `samples`), `principle` what it rests on, `simple` marks an attack that a
+    strong one should beat, `models` says which defences it models, `active` marks one that sits in its seat while the
+    model is trained. An attack with a field `accomplices` takes those seats too.
     """
 
     family: ClassVar[str] = "attack"
@@ -262,8 +266,9 @@ class Attack(Registered):
     def take(self, seat: Seat) -> Party:
         """Return who sits in the attacker's seat while the run lasts; an active attack returns a dishonest party.
 
-        What it learns in a training run belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training run,
-        is there again when the seat is taken for an observation, and is the `memory` of the view that `run` is given.
+        What it learns in a training run belongs into `seat.local.memory`, as tensors and numbers by nested name: it is
+        kept with the training run, is there again when the seat is taken for an observation, and is the `memory` of the
+        view that `run` is given.
         """
         return seat.honest
 
@@ -284,5 +289,6 @@ class Attack(Registered):
         missing = sorted(self.needs - knows)
         if missing:
             raise Refusal(
-                f"{self.kind} needs to know {', '.join(missing)}, which the threat model withholds. Add it to `knows`, or drop the attack."
+                f"{self.kind} needs to know {', '.join(missing)}, which the threat model withholds. Add it to "
+                "`knows`, or drop the attack."
             )

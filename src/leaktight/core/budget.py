@@ -1,8 +1,9 @@
 """Budgets: an epsilon with everything it needs to mean something. Only this file puts an epsilon into words.
 
 A defence that accounts for differential privacy notes `NAME.epsilon` and `NAME.delta`, and what the account rests on:
-`NAME.sample_rate` where batches came from Poisson sampling, `NAME.participations` where an example's steps were counted without any
-sampling, `NAME.messages` where whole messages were. Under `NAME.attacked` the same is noted of messages that only an audit asked for.
+`NAME.sample_rate` where batches came from Poisson sampling, `NAME.participations` where an example's steps were counted
+without any sampling, `NAME.messages` where whole messages were. Under `NAME.attacked` the same is noted of messages
+that only an audit asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _PARTS = (EPSILON, DELTA, SAMPLE_RATE, PARTICIPATIONS, REPEATS, MESSAGES)
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """What one defence spent. Its text never shows epsilon without delta, the assumption, and what kind of number it is.
+    """What one defence spent.
+
+    Its text never shows epsilon without delta, the assumption, and what kind of number it is.
 
     Args:
         defence: the name that the defence notes under.
@@ -26,7 +29,8 @@ class Budget:
         delta: with which probability that may fail; None if nobody noted it, and then epsilon is not shown.
         assumption: what the account rests on; empty if nobody noted it, and then it is an estimate.
         attacked: whether it is about messages that only an audit asked for.
-        whole_messages: whether whole messages were accounted for, and with them everything that they may tell; else single examples.
+        whole_messages: whether whole messages were accounted for, and with them everything that they may tell; else
+            single examples.
 
     Example:
         >>> print(Budget("dp_sgd", 2.1342, 1e-5, "Poisson sampling at rate 0.1"))
@@ -101,7 +105,11 @@ def _assumption(parts: Mapping[str, float], attacked: bool) -> str:
     if SAMPLE_RATE in parts:
         said.append(f"Poisson sampling at rate {parts[SAMPLE_RATE]:.3g}")
     if PARTICIPATIONS in parts:
-        why = "no amplification is claimed for batches that an audit fixed" if attacked else "no amplification by sampling"
+        why = (
+            "no amplification is claimed for batches that an audit fixed"
+            if attacked
+            else "no amplification by sampling"
+        )
         times = "once" if parts[PARTICIPATIONS] == 1 else f"{parts[PARTICIPATIONS]:g} times"
         repeated = f", up to {parts[REPEATS]:g} times in one batch" if parts.get(REPEATS, 1) > 1 else ""
         said.append(f"{why}: an example counts {times}{repeated}")

@@ -1,4 +1,7 @@
-"""Certificates: how machines that talk over TLS recognise each other. One command makes them, and leaves no authority to look after."""
+"""Certificates: how machines that talk over TLS recognise each other.
+
+One command makes them, and leaves no authority to look after.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,13 @@ class Certificate:
     key: Path
 
 
-def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] = (), days: int = 365) -> dict[str, Certificate]:
+def make_certificates(
+    folder: Path, names: Sequence[str], hosts: Sequence[str] = (), days: int = 365
+) -> dict[str, Certificate]:
     """Make an authority, and for each name a folder with a certificate and its private key, good for both ends of a connection.
 
-    The authority's own key is used once and kept nowhere, so nobody can make another certificate that these parties accept; for one
-    more party, make all of them anew.
+    The authority's own key is used once and kept nowhere, so nobody can make another certificate that these parties
+    accept; for one more party, make all of them anew.
 
     Args:
         folder: where the folders go; a party's folder must not be there yet.
@@ -120,7 +125,8 @@ def read_certificate(path: Path) -> bytes:
         ) from error
     if b"-----BEGIN " not in content:
         raise InvalidValue(
-            f"The file `{path}` must hold a certificate or key in PEM. It does not; `leaktight certificates` makes such files."
+            f"The file `{path}` must hold a certificate or key in PEM. It does not; `leaktight certificates` makes "
+            "such files."
         )
     return content
 
@@ -227,7 +233,9 @@ def _host(host: str) -> x509.GeneralName:
     except ValueError:
         pass
     if not host or not host.isascii() or any(sign.isspace() or sign in "/:@" for sign in host):
-        raise InvalidValue(f"A host of certificates must be a name or an address, without a port. Got {host!r} instead.")
+        raise InvalidValue(
+            f"A host of certificates must be a name or an address, without a port. Got {host!r} instead."
+        )
     return x509.DNSName(host)
 
 

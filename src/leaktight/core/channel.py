@@ -1,7 +1,8 @@
 """Channels: what anybody who knows a defence can say about a message, given what a candidate would have sent without it.
 
-A defence is public, so an attacker knows how messages come about. What it does to examples, to gradients and to messages is stated
-here once, and everything that searches takes its objective from it. What is random stays random: a channel says the law, never a draw.
+A defence is public, so an attacker knows how messages come about. What it does to examples, to gradients and to
+messages is stated here once, and everything that searches takes its objective from it. What is random stays random: a
+channel says the law, never a draw.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Noise:
     Args:
         variance: of the Gaussian part.
         laplace: the scale of the Laplace part.
-        along: the standard deviation of Gaussian noise along one direction in each row, times that direction, in the shape of the tensor:
-            its row is added times one standard normal number. None if there is none.
+        along: the standard deviation of Gaussian noise along one direction in each row, times that direction, in the
+            shape of the tensor: its row is added times one standard normal number. None if there is none.
         approximate: whether the real law is another of the same variance.
     """
 
@@ -72,7 +73,10 @@ class Noise:
         return self if _is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along, True)
 
     def __add__(self, other: Noise) -> Noise:
-        """Return the law of the sum with independent noise. If both are Laplace, the other is treated as a Gaussian of the same variance."""
+        """Return the law of the sum with independent noise.
+
+        If both are Laplace, the other is treated as a Gaussian of the same variance.
+        """
         if self.along is not None and other.along is not None:
             raise NotImplementedError("The sum of two noises that each lie along a direction is not stated.")
         both = not _is_zero(self.laplace) and not _is_zero(other.laplace)
@@ -161,12 +165,15 @@ class Channel:
     """How a message comes about under a defence, moment by moment.
 
     Args:
-        outcomes: what may become of each example before a step, drawn for each example and step anew; none if examples stay as they are.
-        private_task: whether the sender trains on a task of its own, made by `on_task` from secrets that it keeps over all messages.
+        outcomes: what may become of each example before a step, drawn for each example and step anew; none if examples
+            stay as they are.
+        private_task: whether the sender trains on a task of its own, made by `on_task` from secrets that it keeps over
+            all messages.
         example: what is done to each example's own gradient, in order.
         step: what is done to the mean gradient of each local step, in order.
         message: what is done to the message, in order.
-        complete: whether this is all that the defence does. A defence that states nothing is attacked as if it were off.
+        complete: whether this is all that the defence does. A defence that states nothing is attacked as if it were
+            off.
     """
 
     outcomes: tuple[Outcome, ...] = ()

@@ -58,15 +58,19 @@ class Strength:
 class Defence(Registered):
     """A change that one party makes on its own side; every hook leaves things as they are unless overridden.
 
-    Hooks in the order of a run: `on_agree` (public, before anything), `on_task` (once per party), `on_batch`, `on_gradient`
-    (each local step), `on_message` (at the boundary), `on_close` (what is revealed at the end), `on_reveal` (public again).
-    A hook without a `Local` cannot touch a secret. A hook transforms or raises; it never changes its input in place.
+    Hooks in the order of a run: `on_agree` (public, before anything), `on_task` (once per party), `on_batch`,
+    `on_gradient` (each local step), `on_message` (at the boundary), `on_close` (what is revealed at the end),
+    `on_reveal` (public again). A hook without a `Local` cannot touch a secret. A hook transforms or raises; it never
+    changes its input in place.
     """
 
     family: ClassVar[str] = "defence"
     strength: ClassVar[Strength | None] = None
     is_public: ClassVar[bool] = True
-    """Whether attackers can know what it does. False of messages that were captured elsewhere: nobody knows what was done to them."""
+    """Whether attackers can know what it does.
+
+    False of messages that were captured elsewhere: nobody knows what was done to them.
+    """
 
     @property
     def per_example(self) -> bool:
@@ -92,7 +96,8 @@ class Defence(Registered):
     def memoryless(self) -> bool:
         """Whether a party without a past sends the same gradients and updates as one with a past, but for draws of its own.
 
-        An attacker who plays a new party models such a defence. False unless a defence says so, and for one that protects other messages.
+        An attacker who plays a new party models such a defence. False unless a defence says so, and for one that
+        protects other messages.
         """
         return False
 
@@ -100,7 +105,8 @@ class Defence(Registered):
     def promise(self) -> Literal["dp", "noise"] | None:
         """What its settings promise: differential privacy, noise that is new in every message, or neither.
 
-        The conformance kit reads it, and checks that noise that was promised is in every tensor and is never the same twice.
+        The conformance kit reads it, and checks that noise that was promised is in every tensor and is never the same
+        twice.
         """
         return None
 
@@ -122,8 +128,8 @@ class Defence(Registered):
     def channel(self, task: Task) -> Channel:
         """State how messages of gradients and updates come about under this defence, for attackers who know it.
 
-        A defence that overrides no hook changes nothing. One that does, and states nothing, is attacked as if it were off, and audits say so;
-        only the suite `strongest` and the learned inverter play it.
+        A defence that overrides no hook changes nothing. One that does, and states nothing, is attacked as if it were
+        off, and audits say so; only the suite `strongest` and the learned inverter play it.
 
         Args:
             task: the public task, after `on_agree`.

@@ -22,5 +22,7 @@ def device_of(name: DeviceName) -> torch.device:
     if name == "auto":
         return torch.device(next(kind for kind, present in there.items() if present))
     if not there[name]:
-        raise InvalidValue(f"The device `{name}` is not there: torch {torch.__version__} finds none. Use `auto` or `cpu`.")
+        raise InvalidValue(
+            f"The device `{name}` is not there: torch {torch.__version__} finds none. Use `auto` or `cpu`."
+        )
     return torch.device(name)

@@ -20,7 +20,10 @@ Work = Callable[[Tensor, "Draws", int], object]
 
 
 class Draws(abc.ABC):
-    """Random numbers from one stream, one after the other. A stream lives on the CPU; numbers are moved to the device that needs them."""
+    """Random numbers from one stream, one after the other.
+
+    A stream lives on the CPU; numbers are moved to the device that needs them.
+    """
 
     @abc.abstractmethod
     def normals(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
@@ -208,9 +211,9 @@ def public_draws(seed: int, *names: object) -> SeededDraws:
 def laplace_from_uniform(uniform: Tensor) -> Tensor:
     r"""Turn uniform numbers in [0, 1) into standard Laplace ones by the inverse distribution function.
 
-    Twice the number is split into a sign (which half it fell in) and a fraction \(f\) in [0, 1), and \(-\ln(1 - f)\) is the
-    magnitude. The fraction never reaches 1, so that no value is infinite; the textbook form \(-\mathrm{sgn}(u - 1/2)
-    \ln(1 - 2|u - 1/2|)\) is infinite at \(u = 0\).
+    Twice the number is split into a sign (which half it fell in) and a fraction \(f\) in [0, 1), and \(-\ln(1 - f)\) is
+    the magnitude. The fraction never reaches 1, so that no value is infinite; the textbook form \(-\mathrm{sgn}(u -
+    1/2) \ln(1 - 2|u - 1/2|)\) is infinite at \(u = 0\).
 
     Example:
         >>> laplace_from_uniform(torch.tensor([0.0, 0.25, 0.5, 0.75], dtype=torch.float64))

@@ -42,7 +42,11 @@ Reference = Annotated[str, AfterValidator(_check_reference)]
 def references(value: BaseModel) -> list[str]:
     """Return what a set of settings names of a person's own code."""
     fields = type(value).model_fields.items()
-    named = [name for name, field in fields if any(getattr(rule, "func", None) is _check_reference for rule in field.metadata)]
+    named = [
+        name
+        for name, field in fields
+        if any(getattr(rule, "func", None) is _check_reference for rule in field.metadata)
+    ]
     return [str(dict(value)[name]) for name in named]
 
 
@@ -53,7 +57,8 @@ def load_object(reference: str) -> Any:
         reference: a module to import and, after the colon, a name in it (dots lead into classes).
 
     Raises:
-        InvalidValue: the text has another form, the module is missing or fails while it is imported, or it has no such name.
+        InvalidValue: the text has another form, the module is missing or fails while it is imported, or it has no such
+            name.
 
     Example:
         >>> load_object("math:sqrt")(9.0)

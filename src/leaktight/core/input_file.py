@@ -1,8 +1,8 @@
 """Input files: what a person or a peer supplies is opened here alone, and never takes more memory than its stated bound.
 
-Only regular files are opened: a named pipe or a device could block for ever or never end. Links are followed. A file with a size
-beyond its bound is not read. Neither holes nor compression make a small file large: what it expands to is bounded by what was
-really delivered.
+Only regular files are opened: a named pipe or a device could block for ever or never end. Links are followed. A file
+with a size beyond its bound is not read. Neither holes nor compression make a small file large: what it expands to is
+bounded by what was really delivered.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def open_input(path: Path, largest: int) -> Iterator[BinaryIO]:
         Traceback (most recent call last):
         leaktight.core.errors.InvalidValue: The file `/dev/zero` must be a regular file. Got a device instead; copy what it holds to a file.
     """
-    # Some devices act when they are opened, so it is looked at first. It may have become another file by the time it is open.
+    # Some devices act when they are opened, so it is looked at first. It may have become another file by the time it is
+    # open.
     _check_kind(path, path.stat())
     # A named pipe is then open at once, in place of waiting for a writer; to a regular file it makes no difference.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -69,7 +70,8 @@ def open_input(path: Path, largest: int) -> Iterator[BinaryIO]:
             raise too_large(path, largest, state.st_size)
         if state.st_size > expansion_bound(_data_bytes(file.fileno(), state.st_size), largest):
             raise InvalidValue(
-                f"The file `{path}` must hold what its size says. Got {in_words(state.st_size)}, nearly all of it holes; copy it with `cp --sparse=never` if it is right."
+                f"The file `{path}` must hold what its size says. Got {in_words(state.st_size)}, nearly all of it "
+                "holes; copy it with `cp --sparse=never` if it is right."
             )
         yield file
 
@@ -140,7 +142,9 @@ def open_unpacked(path: Path, largest: int) -> Iterator[BinaryIO]:
                     bound = expansion_bound(file.tell(), largest)
                     if unpacked.tell() > bound:
                         raise InvalidValue(
-                            f"The file `{path}` must unpack to at most {in_words(largest)}, and to {EXPANSION_LIMIT} times its size. It unpacks to more; unpack it yourself if it is right, or take a part of it."
+                            f"The file `{path}` must unpack to at most {in_words(largest)}, and to {EXPANSION_LIMIT} "
+                            "times its size. It unpacks to more; unpack it yourself if it is right, or take a part of "
+                            "it."
                         )
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise InvalidValue(
@@ -168,7 +172,8 @@ def too_large(path: Path, largest: int, size: int) -> InvalidValue:
     """Return the error for a file beyond its bound."""
     most, got = in_words(largest), in_words(size)
     return InvalidValue(
-        f"The file `{path}` must have at most {most}. Got {f'{size} bytes' if got == most else got} instead; name another file, or a part of it."
+        f"The file `{path}` must have at most {most}. Got {f'{size} bytes' if got == most else got} instead; name "
+        "another file, or a part of it."
     )
 
 
@@ -191,7 +196,8 @@ def _check_kind(path: Path, state: os.stat_result) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if kind != stat.S_IFREG:
         raise InvalidValue(
-            f"The file `{path}` must be a regular file. Got {_KINDS.get(kind, 'something else')} instead; copy what it holds to a file."
+            f"The file `{path}` must be a regular file. Got {_KINDS.get(kind, 'something else')} instead; copy what "
+            "it holds to a file."
         )
 
 

@@ -12,8 +12,9 @@ from leaktight.core.errors import InvalidValue
 class LabelBound:
     r"""A stated lower bound L on every detector's mean of false positive and false negative rate, over a number of passes.
 
-    L bounds the total variation distance of the two classes' messages by \(1 - 2 L\). Divergences of independent messages add, and the bound
-    on the distance grows as their root, so that t passes in place of the T for which it is stated leave
+    L bounds the total variation distance of the two classes' messages by \(1 - 2 L\). Divergences of independent
+    messages add, and the bound on the distance grows as their root, so that t passes in place of the T for which it is
+    stated leave
 
     .. math:: L_t = \max\left(0, \tfrac12 - (\tfrac12 - L) \sqrt{t / T}\right).
 
@@ -36,7 +37,8 @@ class LabelBound:
     def __post_init__(self) -> None:
         if not 0 <= self.error <= 0.5 or self.passes < 1:
             raise InvalidValue(
-                f"A label bound must have an error in [0, 0.5] over at least 1 pass. Got {self.error} over {self.passes} instead."
+                f"A label bound must have an error in [0, 0.5] over at least 1 pass. Got {self.error} over "
+                f"{self.passes} instead."
             )
 
     def after(self, passes: int) -> float:
@@ -46,7 +48,8 @@ class LabelBound:
     def ceiling(self, passes: int | None = None) -> float:
         r"""Return the largest AUC after so many passes, by default those it is stated for.
 
-        A ROC curve stays within \(TPR \le FPR + TV\), with \(TV = 1 - 2 L\), so that the area is at most \(1 - (1 - TV)^2 / 2\).
+        A ROC curve stays within \(TPR \le FPR + TV\), with \(TV = 1 - 2 L\), so that the area is at most \(1 - (1 -
+        TV)^2 / 2\).
         """
         error = self.error if passes is None else self.after(passes)
         return round(1 - (2 * error) ** 2 / 2, 12)

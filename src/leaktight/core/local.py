@@ -36,13 +36,15 @@ class Local:
     Private heads, class keys, targets and residuals live in `memory` and nowhere else. It holds tensors, numbers and
     nested dictionaries of them, so that an engine whose processes come and go can keep it for the party.
 
-    This is the one place that decides where a party's random numbers come from. A party whose messages really leave has a key; nobody
-    without it can draw its numbers again. In audits and simulations there is none, and the numbers follow from the seed.
+    This is the one place that decides where a party's random numbers come from. A party whose messages really leave has
+    a key; nobody without it can draw its numbers again. In audits and simulations there is none, and the numbers follow
+    from the seed.
 
     Args:
         party: whose it is.
         seed: what its random streams derive from if it has no key. All parties may know it.
-        key: the party's secret, in each round or in all, already bound to its defence's settings: others never meet the same numbers.
+        key: the party's secret, in each round or in all, already bound to its defence's settings: others never meet the
+            same numbers.
         memory: what defences keep between messages.
         notes: numbers for the record (an epsilon, a clipped share); the owner decides what becomes of them.
         path: the scopes that lead here from the party's root.

@@ -17,7 +17,8 @@ FIRST_PERSON = 1000
 def other_users() -> list[str]:
     """Return who else may run programs here: accounts with a login shell, and owners of running processes that are no system service.
 
-    Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login shells.
+    Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login
+    shells.
     """
     ours = {0, os.getuid()}
     accounts = {account.pw_uid: account.pw_name for account in pwd.getpwall()}
@@ -40,7 +41,8 @@ def require_alone(what: str, trust: bool) -> None:
     if others:
         named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise InvalidValue(
-            f"{what} would be open to other users of this machine ({named}), who could run code as you: it has no authentication, and a "
+            f"{what} would be open to other users of this machine ({named}), who could run code as you: it has no "
+            "authentication, and a "
             "network namespace is not permitted here. Use a machine of your own, or add `--trust-local-users`."
         )
 

@@ -27,7 +27,8 @@ class Message:
     """Named tensors from one party to another.
 
     Args:
-        kind: what the tensors are. A `gradient` is the mean over the batch; an `update` is new parameters minus old ones.
+        kind: what the tensors are. A `gradient` is the mean over the batch; an `update` is new parameters minus old
+            ones.
         sender: who sent it.
         receiver: whom it is for.
         round: the communication round, from 0.

@@ -69,9 +69,11 @@ class Reading(Value):
         against: the examples it was scored against: `raw` as the party holds them, `used` as the gradient saw them.
         layer: the layer it belongs to, if any.
         each: the value for each thing measured, in order.
-        by: which attack of several reached it; empty for the attack itself, and for the answer of an attacker who has them all.
-        outcomes: of a model's utility, what became of each test row, packed (`statistics.outcomes`), so that two models can be compared on
-            the same rows. It is private like the rows: it is kept in an audit's folder and never passed on. Empty if it was not kept.
+        by: which attack of several reached it; empty for the attack itself, and for the answer of an attacker who has
+            them all.
+        outcomes: of a model's utility, what became of each test row, packed (`statistics.outcomes`), so that two models
+            can be compared on the same rows. It is private like the rows: it is kept in an audit's folder and never
+            passed on. Empty if it was not kept.
     """
 
     name: str
@@ -99,13 +101,16 @@ class Reading(Value):
 
 
 class Metric(Registered):
-    """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
+    """Something that grades a guess.
 
-    `title`, `unit` and `digits` say how its reading is shown. A metric with several readings, or with one that is not named
-    by its kind, states all of them in `quantities`.
+    `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
 
-    Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric compares what was sent with what
-    would have been sent undefended. The guess tells it only which messages were attacked.
+    `title`, `unit` and `digits` say how its reading is shown. A metric with several readings, or with one that is not
+    named by its kind, states all of them in `quantities`.
+
+    Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric
+    compares what was sent with what would have been sent undefended. The guess tells it only which messages were
+    attacked.
     """
 
     family: ClassVar[str] = "metric"
@@ -122,15 +127,17 @@ class Metric(Registered):
         return {str(cls.model_fields["kind"].default): Quantity(cls.title, cls.unit, cls.digits, cls.leaks)}
 
     @abc.abstractmethod
-    def grade(self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> Sequence[Reading]:
         """Compare a guess with the truth behind its messages, in the order of the guess's keys.
 
         Args:
             guess: what the attack claims; where the threat model grants labels, and it guesses none, with these.
             truth: the other side of each message.
             rng: for intervals.
-            public: public examples that the threat model grants the attacker, if any; the chance level is the best that an answer without
-                any message would score. A metric that `learns_from_public` gets them in any case.
+            public: public examples that the threat model grants the attacker, if any; the chance level is the best that
+                an answer without any message would score. A metric that `learns_from_public` gets them in any case.
         """
 
 
@@ -142,8 +149,8 @@ _SHARE, _LABEL = "_share", "label_"
 def quantity_of(reading: str) -> Quantity:
     """Return what readings of this name measure, as the class that makes them states it; else by the name alone.
 
-    A name that ends in `_share` is that of a quantity as a share of all there is. One that begins with `label_` is that of
-    a quantity where a class stands in the place of the private property.
+    A name that ends in `_share` is that of a quantity as a share of all there is. One that begins with `label_` is that
+    of a quantity where a class stands in the place of the private property.
 
     Example:
         >>> quantity_of("psnr").unit, quantity_of("v_information_share").title, quantity_of("label_sensitivity_f").title

@@ -40,8 +40,9 @@ class Seat:
         data: what this party owns.
         local: this party's own; what must outlast a message is kept in its `memory`, best in a scope of its own.
         honest: who sits here otherwise.
-        known: secrets of other parties, by what an attacker must know (`core.threat.Knows`), whose they are and their name, joined by `/`,
-            such as `keys/client-1/3`. A scenario names all there are; an attack is handed only those that its threat model grants.
+        known: secrets of other parties, by what an attacker must know (`core.threat.Knows`), whose they are and their
+            name, joined by `/`, such as `keys/client-1/3`. A scenario names all there are; an attack is handed only
+            those that its threat model grants.
     """
 
     name: str

@@ -57,7 +57,10 @@ class Probe(Registered):
 
     @property
     def draws(self) -> str:
-        """The name of the probe's random stream. Probes of one name draw the same, and so are compared on the same examples."""
+        """The name of the probe's random stream.
+
+        Probes of one name draw the same, and so are compared on the same examples.
+        """
         return self.key
 
     def enter(self, seat: Seat) -> Party:
@@ -118,7 +121,9 @@ class Attempt(Probe):
         remark = f"Not tried: {untried}" if untried else ""
         return dataclasses.replace(finding, readings=(*finding.readings, *by_member), remark=remark)
 
-    def _finding(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
+    def _finding(
+        self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None
+    ) -> Finding:
         if not run.truths:
             return Finding(ungraded_readings(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)
@@ -135,8 +140,9 @@ class Attempt(Probe):
     ) -> tuple[Reading, ...]:
         """Apply every metric that grades something the guess claims, or the message itself.
 
-        A metric compares with what an attacker of this threat model could answer without a message: public examples count only where they
-        are granted, and labels that are given, or that another attack of the same attacker read (`known`), count as known.
+        A metric compares with what an attacker of this threat model could answer without a message: public examples
+        count only where they are granted, and labels that are given, or that another attack of the same attacker read
+        (`known`), count as known.
         """
         claimed = {*self.attack.claims, MESSAGE}
         if isinstance(guess, Reconstruction) and guess.labels is None:

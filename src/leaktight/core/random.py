@@ -1,8 +1,8 @@
 """Named random streams: the only source of randomness.
 
-Each purpose draws from its own stream, named by words and derived from one seed, so that adding a draw in one place changes
-nothing anywhere else, and the number of workers changes nothing at all. Streams live on the CPU; what they draw is moved to
-the device that needs it, so a GPU sees the same numbers.
+Each purpose draws from its own stream, named by words and derived from one seed, so that adding a draw in one place
+changes nothing anywhere else, and the number of workers changes nothing at all. Streams live on the CPU; what they draw
+is moved to the device that needs it, so a GPU sees the same numbers.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ class Cell(Value):
         batch_size: how many examples are behind one local step of one participant.
         victims: how many messages are measured.
         seed: what all randomness derives from.
-        purpose: `measure`; or `control`, a cell whose answer is known; or `null`, one whose messages were replaced by noise.
+        purpose: `measure`; or `control`, a cell whose answer is known; or `null`, one whose messages were replaced by
+            noise.
         label: how the report names the probe.
     """
 

@@ -22,7 +22,8 @@ def add(family: str, kind: str, final: type[Any]) -> None:
     present = _classes.setdefault(family, {}).setdefault(kind, final)
     if (present.__module__, present.__qualname__) != (final.__module__, final.__qualname__):
         raise InvalidValue(
-            f"The {family} kind `{kind}` is defined by {present.__module__} and by {final.__module__}. Rename one of them."
+            f"The {family} kind `{kind}` is defined by {present.__module__} and by {final.__module__}. Rename one of "
+            "them."
         )
 
 
@@ -34,7 +35,8 @@ def load() -> None:
             point.load()
         except (ImportError, AttributeError, SyntaxError) as error:
             raise LeaktightError(
-                f"The plugin `{point.name}` ({point.value}) could not be loaded: {error}. Mend or uninstall the package it comes from."
+                f"The plugin `{point.name}` ({point.value}) could not be loaded: {error}. Mend or uninstall the "
+                "package it comes from."
             ) from error
 
 

@@ -9,7 +9,9 @@ from torch import Tensor
 
 @dataclasses.dataclass(frozen=True)
 class Poisson:
-    """Each example is in the batch with the same probability, independently of all others. An observer does not see which are.
+    """Each example is in the batch with the same probability, independently of all others.
+
+    An observer does not see which are.
 
     Args:
         rate: that probability, in (0, 1].

@@ -1,4 +1,7 @@
-"""Scenarios: how a run comes about. Training is long and shared by many cells; an observation is short and a cell's own."""
+"""Scenarios: how a run comes about.
+
+Training is long and shared by many cells; an observation is short and a cell's own.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +97,8 @@ class Control:
 class Scenario(Registered):
     """Data, model, parties and protocol.
 
-    Write `train` and `observe`. `content`, `seats`, `check` and `control` let an audit notice what changed, find mistakes before it starts
-    and check itself; a kind that leaves them out is run all the same.
+    Write `train` and `observe`. `content`, `seats`, `check` and `control` let an audit notice what changed, find
+    mistakes before it starts and check itself; a kind that leaves them out is run all the same.
     """
 
     family: ClassVar[str] = "scenario"
@@ -149,19 +152,23 @@ class Scenario(Registered):
         return None
 
     @abc.abstractmethod
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+    def train(
+        self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
+    ) -> Training:
         """Train under a defence and keep the stages.
 
         Args:
             defence: what the parties do about leakage.
             seed: what all randomness derives from.
             progress: called after each round.
-            enter: asked for every seat who sits in it, once all honest parties are there; whoever does plays all rounds, and what is in
-                its seat's memory is kept at every stage. None leaves the seats to the honest.
+            enter: asked for every seat who sits in it, once all honest parties are there; whoever does plays all
+                rounds, and what is in its seat's memory is kept at every stage. None leaves the seats to the honest.
         """
 
     @abc.abstractmethod
-    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+    def observe(
+        self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
+    ) -> Run:
         """Let each victim send one message at a stage of a training run."""
 
 

@@ -1,7 +1,8 @@
 """Secure draws: random numbers that nobody can draw again who does not have the key.
 
-What really leaves a party must not carry numbers of a torch generator: its seeds have 32 bits, all of which can be tried in minutes
-against a few entries of a message. Here a stream is AES-256 in counter mode under a key of 256 secret bits.
+What really leaves a party must not carry numbers of a torch generator: its seeds have 32 bits, all of which can be
+tried in minutes against a few entries of a message. Here a stream is AES-256 in counter mode under a key of 256 secret
+bits.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class SecretKey(Root):
 
     def __init__(self, content: bytes) -> None:
         if len(content) != KEY_BYTES:
-            raise InvalidValue(f"A secret key must have {KEY_BYTES} bytes. Got {len(content)} instead; use `SecretKey.new()`.")
+            raise InvalidValue(
+                f"A secret key must have {KEY_BYTES} bytes. Got {len(content)} instead; use `SecretKey.new()`."
+            )
         self._bytes = content
 
     @classmethod
@@ -65,7 +68,9 @@ class SecretKey(Root):
         try:
             return cls(bytes.fromhex(text))
         except ValueError:
-            raise InvalidValue("A secret key must be written in hexadecimal digits. Got something else instead.") from None
+            raise InvalidValue(
+                "A secret key must be written in hexadecimal digits. Got something else instead."
+            ) from None
 
     @property
     def hex(self) -> str:
@@ -101,19 +106,20 @@ class SecretKey(Root):
 class SecureDraws(Draws):
     r"""Draws from AES-256 in counter mode.
 
-    Normal numbers come in pairs by Box and Muller: \(\sqrt{-2 \ln u} \, (\cos 2 \pi v, \sin 2 \pi v)\) with \(u \in (0, 1]\) of 31
-    bits (63 in double precision), so that the tail ends at 6.6 (9.3) standard deviations.
+    Normal numbers come in pairs by Box and Muller: \(\sqrt{-2 \ln u} \, (\cos 2 \pi v, \sin 2 \pi v)\) with \(u \in (0,
+    1]\) of 31 bits (63 in double precision), so that the tail ends at 6.6 (9.3) standard deviations.
 
-    What is left: numbers are rounded to floating point, and the grid of a sum can tell which sums are impossible (Mironov 2012). Noise
-    of a guarantee therefore comes from `private_normals`, at four times the cost. How long a draw takes depends on how many numbers are
-    drawn; whether it tells more than that, by caches or by denormal numbers, was not measured.
+    What is left: numbers are rounded to floating point, and the grid of a sum can tell which sums are impossible
+    (Mironov 2012). Noise of a guarantee therefore comes from `private_normals`, at four times the cost. How long a draw
+    takes depends on how many numbers are drawn; whether it tells more than that, by caches or by denormal numbers, was
+    not measured.
 
     Args:
         key: 32 secret bytes; the stream begins at its beginning.
 
     References:
-        Mironov, "On Significance of the Least Significant Bits for Differential Privacy", 2012; Holohan and Braghin, "Secure Random
-        Sampling in Differential Privacy", 2021, section 4.
+        Mironov, "On Significance of the Least Significant Bits for Differential Privacy", 2012; Holohan and Braghin,
+        "Secure Random Sampling in Differential Privacy", 2021, section 4.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -223,7 +229,8 @@ class _Initialisation(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if func is torch.ops.aten.randperm.default:
                 return self.draws.permutation(args[0])
         raise LeaktightError(
-            f"The secret initial weights of a network must be drawn by `uniform_` or `normal_`, as those of torch's own layers are. "
+            "The secret initial weights of a network must be drawn by `uniform_` or `normal_`, as those of torch's "
+            "own layers are. "
             f"Got `{func.overloadpacket.__name__}` instead; use one of these."
         )
 

@@ -21,7 +21,8 @@ class Batch:
     Args:
         inputs: what the model sees, one row per example.
         labels: what it is to learn.
-        properties: 1 for an example with the property that nobody meant to share, 0 for one without; None if there is none.
+        properties: 1 for an example with the property that nobody meant to share, 0 for one without; None if there is
+            none.
     """
 
     inputs: Tensor
@@ -54,7 +55,9 @@ class Batch:
         )
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        return Batch(change(self.inputs), change(self.labels), None if self.properties is None else change(self.properties))
+        return Batch(
+            change(self.inputs), change(self.labels), None if self.properties is None else change(self.properties)
+        )
 
 
 class Normalise(nn.Module):
@@ -121,7 +124,8 @@ class Task:
         shape: the shape of one example's inputs.
         classes: how many classes there are.
         wire: parameter name to its name in messages; `None` for a parameter that stays home.
-        agreed: what else the parties agreed on before training: names that a defence chose in public, by the defence's key.
+        agreed: what else the parties agreed on before training: names that a defence chose in public, by the defence's
+            key.
     """
 
     model: Model
@@ -155,7 +159,9 @@ class Task:
         for name, own in self.model.tensors().items():
             wire = self.wire(name)
             if wire is not None and wire not in tensors:
-                raise InvalidValue(f"The parameter `{wire}` must be among the tensors. Got {len(tensors)} others instead.")
+                raise InvalidValue(
+                    f"The parameter `{wire}` must be among the tensors. Got {len(tensors)} others instead."
+                )
             parameters[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
         return parameters
 

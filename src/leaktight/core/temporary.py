@@ -18,7 +18,8 @@ _LOCK = ".owner"
 def private_temporary() -> Iterator[Path]:
     """Return a folder for its owner alone that is removed after the block; what killed processes left behind is removed first.
 
-    Whose process lives is told by a lock on a file in the folder, which the system releases when a process ends, even by SIGKILL.
+    Whose process lives is told by a lock on a file in the folder, which the system releases when a process ends, even
+    by SIGKILL.
 
     Example:
         >>> with private_temporary() as folder:

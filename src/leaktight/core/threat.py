@@ -1,4 +1,7 @@
-"""Threat models: where the attacker sits and what it knows. They alone can make a View, and a View has no road to the truth."""
+"""Threat models: where the attacker sits and what it knows.
+
+They alone can make a View, and a View has no road to the truth.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +99,9 @@ class View:
     def exchanges(self) -> tuple[Exchange, ...]:
         """Return every gradient or update that others shared, with the parameters it answers; nobody attacks themselves.
 
-        A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the mean of what all
-        others sent in the first of them, if it knows how the server steps: that is returned as one message, by `all_but(seat)`.
+        A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the
+        mean of what all others sent in the first of them, if it knows how the server steps: that is returned as one
+        message, by `all_but(seat)`.
         """
         asked: dict[str, Message] = {}
         sent: tuple[Message, Message] | None = None  # what the seat was asked, and what it answered
@@ -121,8 +125,9 @@ class ThreatModel(Value):
 
     Args:
         seat: `server` sees everything sent to it, `wire` sees all messages, a participant what it is sent and sends.
-        knows: what the attacker has beside the messages; `hints` are the labels of a few examples behind each message, at most
-            `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active attack is handed in its seat.
+        knows: what the attacker has beside the messages; `hints` are the labels of a few examples behind each message,
+            at most `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active
+            attack is handed in its seat.
     """
 
     seat: str = "server"
@@ -179,8 +184,9 @@ class ThreatModel(Value):
 def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
     r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be derived.
 
-    With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for updates), the server
-    makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
+    With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for
+    updates), the server makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n
+    (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
     """
     if after.round != own.round + 1 or not own.tensors.keys() <= before.tensors.keys():
         return []
@@ -196,7 +202,9 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
     step = -facts["learning_rate"] if gradient else 1.0
     tensors = {name: (count * change[name] / step - tensor) / (count - 1) for name, tensor in own.tensors.items()}
     known = {**own.facts, "examples": own.facts["examples"] * (count - 1)}
-    return [Exchange(before.tensors, dataclasses.replace(own, sender=all_but(own.sender), tensors=tensors, facts=known))]
+    return [
+        Exchange(before.tensors, dataclasses.replace(own, sender=all_but(own.sender), tensors=tensors, facts=known))
+    ]
 
 
 def _hints(run: Run, key: MessageKey) -> Hints:
@@ -206,7 +214,8 @@ def _hints(run: Run, key: MessageKey) -> Hints:
     order = torch.randperm(len(labels), generator=stream(sender.seed if sender else 0, "hints", *key)).to(labels.device)
     shuffled = labels[order]
     positions_by_class = [
-        order[shuffled == label][: min(HINTS, int((labels == label).sum()) // 2)] for label in torch.unique(labels).tolist()
+        order[shuffled == label][: min(HINTS, int((labels == label).sum()) // 2)]
+        for label in torch.unique(labels).tolist()
     ]
     positions = torch.cat(positions_by_class) if positions_by_class else order
     return Hints(positions, labels[positions])

@@ -60,12 +60,13 @@ _GRANTED: dict[Knows, Capability] = {
 def letter_of(threat: ThreatModel, active: bool = False) -> Letter | None:
     """Return the first of the threat models A to H that grants all that ours does; None where they do not speak of it.
 
-    The letters and their capabilities are the source's. That ours are read so is our own choice: everybody here knows the shape and the
-    range of examples and how many are behind a message (`basics`); who knows the defence knows how participants train. True labels,
-    hints and class keys are none of the source's capabilities, so they change no letter and must be said beside it. Nothing here grants
-    statistics of a participant's own data, or the choice of participants, so that nobody is an E or an H. The source speaks of federated
-    learning and of attackers who see single updates: the parties of split learning, and a participant, who sees only what the server
-    made of all updates, have no letter.
+    The letters and their capabilities are the source's. That ours are read so is our own choice: everybody here knows
+    the shape and the range of examples and how many are behind a message (`basics`); who knows the defence knows how
+    participants train. True labels, hints and class keys are none of the source's capabilities, so they change no
+    letter and must be said beside it. Nothing here grants statistics of a participant's own data, or the choice of
+    participants, so that nobody is an E or an H. The source speaks of federated learning and of attackers who see
+    single updates: the parties of split learning, and a participant, who sees only what the server made of all updates,
+    have no letter.
 
     Args:
         threat: where the attacker sits and what it knows.

@@ -1,4 +1,7 @@
-"""What we use of torch's private modules. They may change with any release: torch has an upper bound, and a test looks for them."""
+"""What we use of torch's private modules.
+
+They may change with any release: torch has an upper bound, and a test looks for them.
+"""
 
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode

@@ -44,7 +44,9 @@ class ArrayArchive:
         self.path, self._packed, self._size = path, packed, size
         names = [info.filename for info in packed.infolist()]
         if len(set(names)) != len(names):
-            raise InvalidValue(f"The file `{path}` must have different names for its members. Got one twice; make it again.")
+            raise InvalidValue(
+                f"The file `{path}` must have different names for its members. Got one twice; make it again."
+            )
         self.names = tuple(name.removesuffix(_ENDING) for name in names)
 
     def array(self, name: str, advice: str) -> NDArray[Any]:
@@ -55,7 +57,9 @@ class ArrayArchive:
             advice: what to do if there is no such member.
         """
         if name not in self.names:
-            raise InvalidValue(f"The file `{self.path}` must have a member `{name}`. {did_you_mean(name, self.names)} {advice}")
+            raise InvalidValue(
+                f"The file `{self.path}` must have a member `{name}`. {did_you_mean(name, self.names)} {advice}"
+            )
         try:
             info = self._packed.NameToInfo.get(f"{name}{_ENDING}") or self._packed.getinfo(name)
             with self._packed.open(info) as file:
@@ -71,7 +75,8 @@ class ArrayArchive:
         bound = expansion_bound(min(info.compress_size, self._size), LARGEST_DATA)
         if size > bound:
             raise InvalidValue(
-                f"The member `{name}` of `{self.path}` must unpack to at most {in_words(bound)}. Got {in_words(size)}; save it without compression if it is right, or take a part of it."
+                f"The member `{name}` of `{self.path}` must unpack to at most {in_words(bound)}. Got "
+                f"{in_words(size)}; save it without compression if it is right, or take a part of it."
             )
         if size > info.file_size:
             raise ValueError(f"`{name}` is shorter than its header says")
@@ -87,7 +92,9 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
-            raise InvalidValue(f"The file `{path}` must be an archive made by `numpy.savez`. Got a single array instead.")
+            raise InvalidValue(
+                f"The file `{path}` must be an archive made by `numpy.savez`. Got a single array instead."
+            )
         try:
             packed = zipfile.ZipFile(_BoundedFile(file))
         except _FAULTS as error:

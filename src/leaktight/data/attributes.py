@@ -41,19 +41,21 @@ class Table(NamedTuple):
 class Attributes(ImageSource):
     """Images with attributes, such as faces: one or several attributes are learned, another one is the private property.
 
-    Read from an `.npz` archive with `images`, `attributes` (a row of 0 and 1 for each image) and `attribute_names`; or from a folder of images
-    with a table in which each row names a file and its attributes. Only the attributes that are asked for must be 0 or 1.
+    Read from an `.npz` archive with `images`, `attributes` (a row of 0 and 1 for each image) and `attribute_names`; or
+    from a folder of images with a table in which each row names a file and its attributes. Only the attributes that are
+    asked for must be 0 or 1.
 
     Args:
         path: the archive, or the folder.
-        train_limit: keep at most so many training examples, each class in its share; None keeps all. Only these images are opened.
+        train_limit: keep at most so many training examples, each class in its share; None keeps all. Only these images
+            are opened.
         test_limit: the same for test examples.
         size: the side in pixels that the middle square of each image is brought to; None leaves images as they are.
         resize: `bicubic` or `nearest`.
         table: for a folder, the `.csv` or `.csv.gz` file with the attributes.
         file: the table's column that names the file, relative to the folder.
-        label: one attribute, to be learned as yes or no; or several, a class each: then examples with none or more than one of them are
-            left out.
+        label: one attribute, to be learned as yes or no; or several, a class each: then examples with none or more than
+            one of them are left out.
         private_property: the private property, which an example has if it has any of these attributes.
         test_share: what part is held out for testing, in (0, 1), each class in its share.
 
@@ -67,8 +69,8 @@ class Attributes(ImageSource):
         (('not Male', 'Male'), 'Hat', 14, 6)
 
     References:
-        Liu et al., Deep Learning Face Attributes in the Wild, 2015; Mo et al., Layer-wise Characterization of Latent Information Leakage
-        in Federated Learning, 2021, section 5.
+        Liu et al., Deep Learning Face Attributes in the Wild, 2015; Mo et al., Layer-wise Characterization of Latent
+        Information Leakage in Federated Learning, 2021, section 5.
     """
 
     kind: Literal["attributes"] = "attributes"
@@ -90,7 +92,8 @@ class Attributes(ImageSource):
         both = [name for name in self.private_property if name in self.label]
         if both:
             raise InvalidValue(
-                f"The `private_property` of attributes must be another one than the label. Got `{both[0]}` for both; choose another one."
+                f"The `private_property` of attributes must be another one than the label. Got `{both[0]}` for both; "
+                "choose another one."
             )
         return self
 
@@ -116,23 +119,32 @@ class Attributes(ImageSource):
 
     def _archive(self) -> Table:
         if self.place.is_dir():
-            raise InvalidValue(f"The `table` of attributes must be set for the folder `{self.place}`. Got none; name the file.")
+            raise InvalidValue(
+                f"The `table` of attributes must be set for the folder `{self.place}`. Got none; name the file."
+            )
         with open_archive(self.place) as archive:
-            images, table, names = (archive.array(name, _MEMBERS) for name in ("images", "attributes", "attribute_names"))
+            images, table, names = (
+                archive.array(name, _MEMBERS) for name in ("images", "attributes", "attribute_names")
+            )
         if images.ndim < 3 or table.shape != (len(images), names.size):
             raise InvalidValue(
-                f"The file `{self.place}` must have a row of attributes for each image, and a name for each attribute. Got images of shape {images.shape}, attributes of shape {table.shape} and {names.size} names."
+                f"The file `{self.place}` must have a row of attributes for each image, and a name for each "
+                f"attribute. Got images of shape {images.shape}, attributes of shape {table.shape} and {names.size} "
+                "names."
             )
         return Table(images, {str(name): table[:, at] for at, name in enumerate(names.reshape(-1))})
 
     def _folder(self) -> Table:
         if not self.place.is_dir():
             raise InvalidValue(
-                f"The `path` of attributes must be a folder of images if there is a `table`. Got `{self.place}` instead."
+                f"The `path` of attributes must be a folder of images if there is a `table`. Got `{self.place}` "
+                "instead."
             )
         header, rows = read_cells(self.places[-1])
         if self.file not in header:
-            raise InvalidValue(f"The file `{self.places[-1]}` has no column `{self.file}`. {did_you_mean(self.file, header)}")
+            raise InvalidValue(
+                f"The file `{self.places[-1]}` has no column `{self.file}`. {did_you_mean(self.file, header)}"
+            )
         cells: NDArray[Any] = np.array(rows, dtype=object)
         columns = {name: cells[:, at] for at, name in enumerate(header)}
         files: NDArray[Any] = np.array([str(self.place / name) for name in columns.pop(self.file)], dtype=object)
@@ -149,7 +161,8 @@ class Attributes(ImageSource):
         absent = [name for number, name in enumerate(names) if number not in labels]
         if absent:
             raise InvalidValue(
-                f"The data `{self.places[-1]}` must have examples of each class alone. Got none of `{absent[0]}`; choose another `label`."
+                f"The data `{self.places[-1]}` must have examples of each class alone. Got none of `{absent[0]}`; "
+                "choose another `label`."
             )
         return kept, labels, names
 
@@ -167,6 +180,7 @@ class Attributes(ImageSource):
         shapes = sorted({image.shape for image in images})
         if len(shapes) > 1:
             raise InvalidValue(
-                f"The images in `{self.place}` must be of one shape. Got {shapes[0]} and {shapes[1]}; set a `size` to bring them to."
+                f"The images in `{self.place}` must be of one shape. Got {shapes[0]} and {shapes[1]}; set a `size` to "
+                "bring them to."
             )
         return self.batch(Part(np.stack(images), part.labels, part.properties), name, "channels_first")

@@ -18,15 +18,16 @@ from leaktight.data.partition import Partition, shuffle_by_class
 class ByClass(Partition):
     """Give each participant `classes_each` classes; a class has a single owner as long as the classes suffice.
 
-    With C classes and P participants, P * classes_each = C means that no two participants share a class. Otherwise a class is
-    dealt out evenly among its owners, larger classes have more of them, and no class has more owners than examples. On tiny
-    data a participant may therefore own fewer classes than asked, but never nothing.
+    With C classes and P participants, P * classes_each = C means that no two participants share a class. Otherwise a
+    class is dealt out evenly among its owners, larger classes have more of them, and no class has more owners than
+    examples. On tiny data a participant may therefore own fewer classes than asked, but never nothing.
 
     Args:
         classes_each: how many classes each participant owns, from 1; at least C / P, as every class needs an owner.
             None deals the classes out evenly: ceil(C / P) or one fewer each. Lower is more skewed.
-        owned: the classes of each participant, by their numbers, in place of any choice: they may differ, overlap or be equal. A class that
-            several own is dealt out evenly between them; every class needs an owner. Empty leaves the choice to chance.
+        owned: the classes of each participant, by their numbers, in place of any choice: they may differ, overlap or be
+            equal. A class that several own is dealt out evenly between them; every class needs an owner. Empty leaves
+            the choice to chance.
 
     Example:
         >>> labels = torch.arange(12) % 4
@@ -46,11 +47,14 @@ class ByClass(Partition):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.owned and self.classes_each is not None:
-            raise InvalidValue("The `classes_each` of by_class must be left out where `owned` says it. Got both instead.")
+            raise InvalidValue(
+                "The `classes_each` of by_class must be left out where `owned` says it. Got both instead."
+            )
         for number, classes in enumerate(self.owned):
             if not classes or len(set(classes)) < len(classes):
                 raise InvalidValue(
-                    f"The `owned` of by_class must name at least one class of each participant, and each once. Got {classes} for participant {number} instead."
+                    "The `owned` of by_class must name at least one class of each participant, and each once. Got "
+                    f"{classes} for participant {number} instead."
                 )
         return self
 
@@ -69,7 +73,8 @@ class ByClass(Partition):
         """Return the participants that were named as owners of each class."""
         if len(self.owned) != parts:
             raise InvalidValue(
-                f"The `owned` of by_class must name the classes of each of {parts} participants. Got {len(self.owned)} instead."
+                f"The `owned` of by_class must name the classes of each of {parts} participants. Got "
+                f"{len(self.owned)} instead."
             )
         owners = {label: [part for part, classes in enumerate(self.owned) if label in classes] for label in positions}
         strange = sorted({label for classes in self.owned for label in classes} - positions.keys())
@@ -77,12 +82,14 @@ class ByClass(Partition):
         if strange or without:
             fault = f"no example of class {strange[0]}" if strange else f"no owner of class {without[0]}"
             raise InvalidValue(
-                f"The `owned` of by_class must give every class of the data to somebody, and no other. Got {fault} instead."
+                f"The `owned` of by_class must give every class of the data to somebody, and no other. Got {fault} "
+                "instead."
             )
         for label, sharing in owners.items():
             if len(sharing) > len(positions[label]):
                 raise InvalidValue(
-                    f"The `owned` of by_class must give a class to at most as many participants as it has examples. Got {len(sharing)} for the {len(positions[label])} of class {label} instead."
+                    "The `owned` of by_class must give a class to at most as many participants as it has examples. "
+                    f"Got {len(sharing)} for the {len(positions[label])} of class {label} instead."
                 )
         return list(owners.values())
 
@@ -91,7 +98,8 @@ class ByClass(Partition):
         each = self.classes_each or math.ceil(len(members) / parts)
         if each > len(members) or each * parts < len(members):
             raise InvalidValue(
-                f"The `classes_each` of by_class must be from {math.ceil(len(members) / parts)} to {len(members)} for {parts} participants and {len(members)} classes, as each class needs an owner. Got {each} instead."
+                f"The `classes_each` of by_class must be from {math.ceil(len(members) / parts)} to {len(members)} for "
+                f"{parts} participants and {len(members)} classes, as each class needs an owner. Got {each} instead."
             )
         return _owners([len(positions) for positions in members], parts, each, self.classes_each is None, rng)
 
@@ -99,8 +107,8 @@ class ByClass(Partition):
 def _owners(sizes: list[int], parts: int, each: int, once: bool, rng: Stream) -> list[list[int]]:
     """Return the participants that own each class.
 
-    Participants choose in rounds. A class without an owner goes first; then the one whose owners would have most left. So after
-    the first round nobody has nothing, and as long as parts * each covers the classes, none stays unowned.
+    Participants choose in rounds. A class without an owner goes first; then the one whose owners would have most left.
+    So after the first round nobody has nothing, and as long as parts * each covers the classes, none stays unowned.
 
     Args:
         sizes: how many examples each class has.

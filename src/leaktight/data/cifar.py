@@ -22,8 +22,8 @@ _TEN: tuple[str, ...] = ("airplane", "automobile", "bird", "cat", "deer", "dog",
 class Cifar(ImageSource):
     """A folder of CIFAR binary batches: one record per image, label bytes first, then a plane for each colour.
 
-    CIFAR-10 is `data_batch_1.bin` to `data_batch_5.bin` (as many as are there) with `test_batch.bin`; CIFAR-100 is `train.bin` with
-    `test.bin`. The folder itself or the one that the archive unpacks to inside it is read.
+    CIFAR-10 is `data_batch_1.bin` to `data_batch_5.bin` (as many as are there) with `test_batch.bin`; CIFAR-100 is
+    `train.bin` with `test.bin`. The folder itself or the one that the archive unpacks to inside it is read.
 
     Args:
         path: the folder.
@@ -54,7 +54,8 @@ class Cifar(ImageSource):
         folder = _home(self.place)
         if folder is None:
             raise InvalidValue(
-                f"The folder `{self.place}` must hold `data_batch_1.bin` (CIFAR-10) or `train.bin` (CIFAR-100). Got neither."
+                f"The folder `{self.place}` must hold `data_batch_1.bin` (CIFAR-10) or `train.bin` (CIFAR-100). Got "
+                "neither."
             )
         ten = sorted(folder.glob("data_batch_*.bin"))
         if ten:
@@ -81,7 +82,8 @@ def read_batch(path: Path, label_bytes: int) -> NDArray[np.uint8]:
     record = label_bytes + _PIXELS
     if not content or len(content) % record:
         raise InvalidValue(
-            f"The file `{path}` must hold whole records of {record} bytes. Got {len(content)} bytes instead; it is truncated or of another kind."
+            f"The file `{path}` must hold whole records of {record} bytes. Got {len(content)} bytes instead; it is "
+            "truncated or of another kind."
         )
     return np.frombuffer(content, dtype=np.uint8).reshape(-1, record)
 

@@ -42,9 +42,13 @@ class ClassProperty(Source):
         data = self.data.load()
         label = int(data.test.labels.bincount().argmax()) if self.label is None else self.label
         if label >= data.classes:
-            raise InvalidValue(f"The `label` of class_property must be from 0 to {data.classes - 1}. Got {label} instead.")
+            raise InvalidValue(
+                f"The `label` of class_property must be from 0 to {data.classes - 1}. Got {label} instead."
+            )
         name = data.names[label] if data.names else str(label)
-        return dataclasses.replace(data, train=_mark(data.train, label), test=_mark(data.test, label), property_name=name)
+        return dataclasses.replace(
+            data, train=_mark(data.train, label), test=_mark(data.test, label), property_name=name
+        )
 
 
 def _mark(batch: Batch, label: int) -> Batch:

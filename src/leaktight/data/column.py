@@ -55,7 +55,8 @@ class Column(abc.ABC):
         if not self.fill and any(is_missing(cell) for cell in cells):
             count = sum(is_missing(cell) for cell in cells)
             raise InvalidValue(
-                f"The column `{self.name}` must have a value in each row. Got {count} missing; set `missing` to `fill`, or `ignore` the column."
+                f"The column `{self.name}` must have a value in each row. Got {count} missing; set `missing` to "
+                "`fill`, or `ignore` the column."
             )
 
 
@@ -190,7 +191,9 @@ def fit_column(
         return Numbers(name, fill, 0.0, 1.0, logarithm=True)
     present = [cell for cell in cells if not is_missing(cell)]
     if not present:
-        raise InvalidValue(f"The column `{name}` must have a value in some training row. Got none; `ignore` the column.")
+        raise InvalidValue(
+            f"The column `{name}` must have a value in some training row. Got none; `ignore` the column."
+        )
     if not categorical and all(map(is_number, present)):
         if not standardise:
             return Numbers(name, fill, 0.0, 1.0, logarithm)
@@ -207,7 +210,8 @@ def fit_column(
         return Ids(name, fill, known)
     if len(known) > most_words:
         raise InvalidValue(
-            f"The column `{name}` must have at most {most_words} different words. Got {len(known)} instead; `ignore` the column or raise `most_words`."
+            f"The column `{name}` must have at most {most_words} different words. Got {len(known)} instead; `ignore` "
+            "the column or raise `most_words`."
         )
     return Words(name, fill, known)
 

@@ -21,11 +21,14 @@ class ColumnRules(Value):
 
     Args:
         categorical: columns of numbers to treat as words.
-        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with none of them.
+        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with
+            none of them.
         most_words: refuse a column of words with more different ones than this, if they become one-hot.
-        words: `one_hot`, a column for each word; `ids`, its number among the training words; `hashed`, a number that follows from it alone.
+        words: `one_hot`, a column for each word; `ids`, its number among the training words; `hashed`, a number that
+            follows from it alone.
         buckets: how many ids hashed words share, at least 1; fewer mix more words up.
-        logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*` stands for any text.
+        logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*`
+            stands for any text.
         standardise: whether numbers are brought to mean 0 and deviation 1 by the training rows.
 
     Example:
@@ -66,7 +69,8 @@ class ColumnRules(Value):
 def describe(columns: Sequence[Column]) -> Columns:
     """Return what others may know of learned columns: the name of each position and how many ids it has."""
     return Columns(
-        tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
+        tuple(column.name for column in columns for _ in column.ids),
+        tuple(ids for column in columns for ids in column.ids),
     )
 
 

@@ -1,4 +1,7 @@
-"""Columns: what each position of a table's row holds, a number or the id of a category. It is public; the cells are not."""
+"""Columns: what each position of a table's row holds, a number or the id of a category.
+
+It is public; the cells are not.
+"""
 
 from __future__ import annotations
 

@@ -22,9 +22,10 @@ _ENDINGS = (".txt", ".csv", ".tsv", ".txt.gz", ".csv.gz", ".tsv.gz")
 class Criteo(FileSource):
     """The Criteo display advertising data: a click or none, 13 counts `I1` to `I13` and 26 categories `C1` to `C26`.
 
-    The original form is separated by tabs, without a header, an empty cell is a missing one: counts become sign(v) log(1 + |v|), a missing
-    one 0; categories become hashed ids, a missing one 0. A form separated by commas holds whole numbers that someone has made already: the
-    counts' buckets and the categories' ids. There all 39 columns are categories. Nothing is learned from the training rows.
+    The original form is separated by tabs, without a header, an empty cell is a missing one: counts become sign(v)
+    log(1 + |v|), a missing one 0; categories become hashed ids, a missing one 0. A form separated by commas holds whole
+    numbers that someone has made already: the counts' buckets and the categories' ids. There all 39 columns are
+    categories. Nothing is learned from the training rows.
 
     Args:
         path: the file, plain or `.gz`.
@@ -38,11 +39,12 @@ class Criteo(FileSource):
         >>> print(Criteo(path="train.txt.gz", buckets=100))
         criteo(path='train.txt.gz', buckets=100)
 
-    Differs from the paper: It does not say how counts and categories are encoded; it splits 90 to 10 at random, here each class keeps
-    its share in both parts.
+    Differs from the paper: It does not say how counts and categories are encoded; it splits 90 to 10 at random, here
+    each class keeps its share in both parts.
 
     References:
-        Li et al., Label Leakage and Protection in Two-party Split Learning, Section 4; Criteo Labs, Display Advertising Challenge, 2014.
+        Li et al., Label Leakage and Protection in Two-party Split Learning, Section 4; Criteo Labs, Display Advertising
+        Challenge, 2014.
     """
 
     kind: Literal["criteo"] = "criteo"

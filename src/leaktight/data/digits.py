@@ -60,10 +60,10 @@ class Digits(Source):
 class Parity(Source):
     """Odd or even? The 1,797 digits that come with scikit-learn, with the private property that the digit is 6 or more: real, no download.
 
-    Of 6, 7, 8 and 9 two are odd and two are even, so the task does not tell the property: over all examples the correlation of
-    label and property is -0.002, and 40 % of the odd digits have the property as 40 % of the even ones do. An attack that finds it has
-    therefore found something that the task did not ask for. The pictures and their digits are real; both questions are ours. 1,438 training
-    and 359 test examples, as in `digits`; 50 % are odd.
+    Of 6, 7, 8 and 9 two are odd and two are even, so the task does not tell the property: over all examples the
+    correlation of label and property is -0.002, and 40 % of the odd digits have the property as 40 % of the even ones
+    do. An attack that finds it has therefore found something that the task did not ask for. The pictures and their
+    digits are real; both questions are ours. 1,438 training and 359 test examples, as in `digits`; 50 % are odd.
 
     Args:
         size: the side in pixels, from 8 to 64; 32 suits networks that were drawn for 32x32 images.
@@ -98,14 +98,15 @@ class Parity(Source):
 class RareDigit(Source):
     """Is it this digit? The 1,797 digits that come with scikit-learn, as a yes-or-no question with a tenth of yes: real, no download.
 
-    It stands in for click and credit data at the smallest scale: rare positives, many columns, and columns that can be dealt out to two
-    parties. The pictures and their digits are real; the question is ours, and an easy one: a linear classifier reaches a test AUC
-    of about 0.97 for an eight, and about 1 for most others. 1,438 training and 359 test examples, as in `digits`.
+    It stands in for click and credit data at the smallest scale: rare positives, many columns, and columns that can be
+    dealt out to two parties. The pictures and their digits are real; the question is ours, and an easy one: a linear
+    classifier reaches a test AUC of about 0.97 for an eight, and about 1 for most others. 1,438 training and 359 test
+    examples, as in `digits`.
 
     Args:
         digit: which one is positive, 0 to 9; 8 is the hardest.
-        form: `numbers`, rows of 64 columns `r0c0` to `r7c7` in [0, 1]; `levels`, the same with each pixel as one of 17 ids, so that
-            every column is a category; `image`, 1x8x8.
+        form: `numbers`, rows of 64 columns `r0c0` to `r7c7` in [0, 1]; `levels`, the same with each pixel as one of 17
+            ids, so that every column is a category; `image`, 1x8x8.
 
     Example:
         >>> data = RareDigit().load()

@@ -16,11 +16,12 @@ from leaktight.data.partition import Partition, shuffle_by_class
 class Dirichlet(Partition):
     """Split each class by random shares: q ~ Dirichlet(alpha, ..., alpha) over the participants, anew for each class.
 
-    A participant's share of a class has mean 1/P and variance (P - 1) / (P^2 (P alpha + 1)). Who would own nothing gets one example
-    from whoever owns most.
+    A participant's share of a class has mean 1/P and variance (P - 1) / (P^2 (P alpha + 1)). Who would own nothing gets
+    one example from whoever owns most.
 
     Args:
-        alpha: the concentration, above 0. Lower is more skewed: near 0 each class has one owner, large values are like `equal`.
+        alpha: the concentration, above 0. Lower is more skewed: near 0 each class has one owner, large values are like
+            `equal`.
 
     Example:
         >>> parts = Dirichlet(alpha=0.5).split(torch.arange(100) % 10, 4, torch.Generator().manual_seed(0))
@@ -30,8 +31,8 @@ class Dirichlet(Partition):
     Differs from the paper: nobody is left with nothing; alpha is a setting (the paper uses 0.5).
 
     References:
-        M. Yurochkin et al., "Bayesian Nonparametric Federated Learning of Neural Networks", ICML 2019: the heterogeneous
-        partition of the experiments.
+        M. Yurochkin et al., "Bayesian Nonparametric Federated Learning of Neural Networks", ICML 2019: the
+        heterogeneous partition of the experiments.
     """
 
     kind: Literal["dirichlet"] = "dirichlet"

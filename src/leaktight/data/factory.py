@@ -24,9 +24,9 @@ from leaktight.data.source import Data, Source
 class Factory(Source):
     """Data that a function of the user's own returns; the current folder can be imported from.
 
-    The function takes nothing and returns `(train_inputs, train_labels, test_inputs, test_labels)` as tensors or arrays, or two
-    torch datasets of (input, label), or a `Data`. Images are whole numbers from 0 to 255 or fractions in [0, 1]. Only a `Data` can tell
-    of a private property: by the `properties` of its batches and its `property_name`.
+    The function takes nothing and returns `(train_inputs, train_labels, test_inputs, test_labels)` as tensors or
+    arrays, or two torch datasets of (input, label), or a `Data`. Images are whole numbers from 0 to 255 or fractions in
+    [0, 1]. Only a `Data` can tell of a private property: by the `properties` of its batches and its `property_name`.
 
     Args:
         function: `package.module:function`.
@@ -49,11 +49,17 @@ class Factory(Source):
                 return self._of_tensors(data)
             case (Dataset() as train, Dataset() as test):
                 parts = [*self._columns(train), *self._columns(test)]
-            case (Tensor() | np.ndarray(), Tensor() | np.ndarray(), Tensor() | np.ndarray(), Tensor() | np.ndarray()) as four:
+            case (
+                Tensor() | np.ndarray(),
+                Tensor() | np.ndarray(),
+                Tensor() | np.ndarray(),
+                Tensor() | np.ndarray(),
+            ) as four:
                 parts = [_array(part) for part in four]
             case other:
                 raise InvalidValue(
-                    f"The function `{self.function}` must return (train_inputs, train_labels, test_inputs, test_labels), two torch datasets or a Data. Got {_describe(other)} instead."
+                    f"The function `{self.function}` must return (train_inputs, train_labels, test_inputs, "
+                    f"test_labels), two torch datasets or a Data. Got {_describe(other)} instead."
                 )
         train_batch, test_batch = self._batch("training", *parts[:2]), self._batch("test", *parts[2:])
         highest = int(train_batch.labels.max().item()) if len(train_batch) else 0
@@ -81,20 +87,27 @@ class Factory(Source):
         odd = next((item for item in items if not isinstance(item, (tuple, list)) or len(item) != 2), None)
         if odd is not None or not items:
             got = "none" if odd is None else _describe(odd)
-            raise InvalidValue(f"The datasets of `{self.function}` must hold pairs of input and label. Got {got} instead.")
+            raise InvalidValue(
+                f"The datasets of `{self.function}` must hold pairs of input and label. Got {got} instead."
+            )
         inputs = [_array(value) for value, _ in items]
         shapes = sorted({value.shape for value in inputs})
         if len(shapes) > 1:
             raise InvalidValue(
-                f"The datasets of `{self.function}` must hold inputs of one shape. Got {shapes[0]} and {shapes[1]} instead."
+                f"The datasets of `{self.function}` must hold inputs of one shape. Got {shapes[0]} and {shapes[1]} "
+                "instead."
             )
         return np.stack(inputs), np.array([int(label) for _, label in items])
 
     def _of_tensors(self, data: Data) -> Data:
         batches = (data.train, data.test)
-        tensors = [part for batch in batches for part in (batch.inputs, batch.labels, batch.properties) if part is not None]
+        tensors = [
+            part for batch in batches for part in (batch.inputs, batch.labels, batch.properties) if part is not None
+        ]
         if not all(isinstance(part, Tensor) for part in tensors):
-            raise InvalidValue(f"The Data that `{self.function}` returns must hold tensors. Got {_describe(tensors)} instead.")
+            raise InvalidValue(
+                f"The Data that `{self.function}` returns must hold tensors. Got {_describe(tensors)} instead."
+            )
         return data
 
 

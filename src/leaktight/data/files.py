@@ -98,7 +98,9 @@ class FileSource(Source):
 
     def stamp(self) -> Hashable:
         """Return the size and time of change of every file that is read or lies up to three levels below a folder that is."""
-        entries = (file for place in self.places for file in (place, *(f for depth in _DEPTHS for f in place.glob(depth))))
+        entries = (
+            file for place in self.places for file in (place, *(f for depth in _DEPTHS for f in place.glob(depth)))
+        )
         files = [file for file in entries if file.is_file()]
         return tuple((str(file), state.st_size, state.st_mtime_ns) for file in sorted(files) for state in [file.stat()])
 

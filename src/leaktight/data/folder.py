@@ -35,11 +35,13 @@ _FILTERS = {"nearest": Image.Resampling.NEAREST, "bicubic": Image.Resampling.BIC
 class ImageFolder(FileSource):
     """A folder of images with a sub-folder for each class, or `train` and `test` folders of such sub-folders.
 
-    The middle square of each image is brought to `size`. Without a `test` (or `val`) folder a share of each class is held out.
+    The middle square of each image is brought to `size`. Without a `test` (or `val`) folder a share of each class is
+    held out.
 
     Args:
         path: the folder.
-        train_limit: keep at most so many training examples, each class in its share; None keeps all. Only these are opened.
+        train_limit: keep at most so many training examples, each class in its share; None keeps all. Only these are
+            opened.
         test_limit: the same for test examples.
         size: the side in pixels.
         resize: `bicubic` or `nearest`.
@@ -103,7 +105,8 @@ def read_image(file: Path, size: int | None, resize: Resize = "bicubic", channel
             with Image.open(content, formats=_FORMATS) as opened:
                 if opened.width * opened.height > MOST_PIXELS:
                     raise InvalidValue(
-                        f"The image `{file}` must have at most {MOST_PIXELS} pixels. Got {opened.width}x{opened.height}; shrink it, or remove it."
+                        f"The image `{file}` must have at most {MOST_PIXELS} pixels. Got "
+                        f"{opened.width}x{opened.height}; shrink it, or remove it."
                     )
                 ImageOps.exif_transpose(opened, in_place=True)
                 image = _convert(opened, "L" if channels == 1 else "RGB")
@@ -149,10 +152,14 @@ def _files(folder: Path) -> Part:
         if entry.is_dir():
             images = [str(file) for file in listing(entry) if _is_image(file)]
             if not images:
-                raise InvalidValue(f"The class folder `{entry}` must hold images. Got none instead; fill it or remove it.")
+                raise InvalidValue(
+                    f"The class folder `{entry}` must hold images. Got none instead; fill it or remove it."
+                )
             files += images
             names += [entry.name] * len(images)
     if not files:
-        raise InvalidValue(f"The folder `{folder}` must have a sub-folder of images for each class. Got no sub-folder instead.")
+        raise InvalidValue(
+            f"The folder `{folder}` must have a sub-folder of images for each class. Got no sub-folder instead."
+        )
     labels: NDArray[Any] = np.array(names)
     return Part(np.array(files), labels)

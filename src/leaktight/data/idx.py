@@ -23,8 +23,8 @@ _HOLDS = {"images": "idx3", "labels": "idx1"}
 class Idx(ImageSource):
     """A folder of four IDX files, plain or `.gz`: MNIST, Fashion-MNIST, KMNIST, EMNIST.
 
-    The files are found by their usual names (`train-images-idx3-ubyte.gz`, `t10k-labels-idx1-ubyte`, ...) or named one by one.
-    Label ids are numbered from 0 in their order.
+    The files are found by their usual names (`train-images-idx3-ubyte.gz`, `t10k-labels-idx1-ubyte`, ...) or named one
+    by one. Label ids are numbered from 0 in their order.
 
     Args:
         path: the folder.
@@ -72,7 +72,8 @@ class Idx(ImageSource):
         ids = as_ids(read_idx(label_file, dimensions=1), f"The labels in `{label_file}`")
         if len(inputs) != len(ids):
             raise InvalidValue(
-                f"The files `{image_file}` and `{label_file}` must have a label for each image. Got {len(inputs)} images and {len(ids)} labels."
+                f"The files `{image_file}` and `{label_file}` must have a label for each image. Got {len(inputs)} "
+                f"images and {len(ids)} labels."
             )
         return Part(inputs, ids)
 
@@ -87,7 +88,8 @@ def read_idx(path: Path, dimensions: int) -> NDArray[Any]:
     content = read_bytes(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise InvalidValue(
-            f"The file `{path}` must start with the magic number of an IDX file. Got bytes {content[:4].hex(' ')!r} instead."
+            f"The file `{path}` must start with the magic number of an IDX file. Got bytes {content[:4].hex(' ')!r} "
+            "instead."
         )
     if content[3] != dimensions:
         raise InvalidValue(f"The IDX file `{path}` must have {dimensions} dimensions. Got {content[3]} instead.")
@@ -98,7 +100,8 @@ def read_idx(path: Path, dimensions: int) -> NDArray[Any]:
     if len(content) != promised:
         fault = "truncated" if len(content) < promised else "too long"
         raise InvalidValue(
-            f"The IDX file `{path}` is {fault}: its header promises {promised} bytes. Got {len(content)} instead; fetch it again."
+            f"The IDX file `{path}` is {fault}: its header promises {promised} bytes. Got {len(content)} instead; "
+            "fetch it again."
         )
     return np.frombuffer(content, dtype=kind, offset=start).reshape(sizes).astype(kind.newbyteorder("="))
 
@@ -119,5 +122,6 @@ def _find(folder: Path, part: str, holds: str) -> Path:
     usual = f"{prefix}-{holds}-{_HOLDS[holds]}-ubyte"
     got = f"several: {', '.join(entry.name for entry in candidates)}" if candidates else "none"
     raise InvalidValue(
-        f"The folder `{folder}` must hold one file like `{usual}` or `{usual}.gz`. Got {got}; name it by `{part}_{holds}` if it is called otherwise."
+        f"The folder `{folder}` must hold one file like `{usual}` or `{usual}.gz`. Got {got}; name it by "
+        f"`{part}_{holds}` if it is called otherwise."
     )

@@ -27,7 +27,9 @@ def as_ids(labels: Ids, what: str) -> Ids:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise InvalidValue(f"{what} must be one number or word per example. Got labels of shape {labels.shape} instead.")
+        raise InvalidValue(
+            f"{what} must be one number or word per example. Got labels of shape {labels.shape} instead."
+        )
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all() or (labels != np.round(labels)).any():
             raise InvalidValue(f"{what} must be whole numbers or words. Got fractions or NaN instead.")
@@ -74,7 +76,8 @@ def number(
     if len(names) != 2 or positive not in names:
         shown = ", ".join(f"`{name}`" for name in names[:5])
         raise InvalidValue(
-            f"{what} must have two labels of which `{positive}` is the positive one. Got {len(names)}: {shown}{', ...' * (len(names) > 5)}."
+            f"{what} must have two labels of which `{positive}` is the positive one. Got {len(names)}: "
+            f"{shown}{', ...' * (len(names) > 5)}."
         )
     if names[0] == positive:
         return 1 - train_codes, 1 - test_codes, (names[1], names[0])

@@ -22,15 +22,18 @@ _LABELS = ("labels", "target", "targets", "label", "y", "Y")
 _NAMES = ("class_names", "label_names", "target_names", "fine_label_names")
 _MEMBERS = "Name members by `x_train`, `y_train`, `x_test`, `y_test`, or one pair by `x` and `y`."
 _PROPERTY = (
-    "The `private_property` of npz names one member beside a pair, or two beside four members, with `_train` and `_test` added."
+    "The `private_property` of npz names one member beside a pair, or two beside four members, with `_train` and "
+    "`_test` added."
 )
 
 
 class Npz(ImageSource):
-    """A NumPy archive with four members for training and test data, or with one pair that is split. Pickled members are refused.
+    """A NumPy archive with four members for training and test data, or with one pair that is split.
 
-    Images may be whole numbers from 0 to 255 or fractions in [0, 1], grey or colour, channels first or last; two dimensions are
-    a table. Label ids of any kind are numbered from 0 in their order and stay known by name.
+    Pickled members are refused.
+
+    Images may be whole numbers from 0 to 255 or fractions in [0, 1], grey or colour, channels first or last; two
+    dimensions are a table. Label ids of any kind are numbered from 0 in their order and stay known by name.
 
     Args:
         path: the file.
@@ -42,15 +45,17 @@ class Npz(ImageSource):
         y_train: see `x_train`.
         x_test: see `x_train`.
         y_test: see `x_train`.
-        x: the inputs of a single pair that is split; empty takes the four members, or if they are absent a pair with usual names.
+        x: the inputs of a single pair that is split; empty takes the four members, or if they are absent a pair with
+            usual names.
         y: the labels of that pair.
         test_share: what part of a single pair is held out for testing, in (0, 1).
         names: the member with class names; empty looks for it by usual names.
         classes: how many classes there are; labels must then lie in 0 to classes - 1 and are not renumbered.
         layout: `channels_first`, `channels_last`, or `auto`.
         scale: what pixels are divided by; None means 255 for whole numbers and 1 for fractions.
-        private_property: the member with a private property, 1 for each example that has it and 0 for one that has not; beside four members
-            two with `_train` and `_test` added, such as `sex_train` and `sex_test` for `sex`. Empty means none.
+        private_property: the member with a private property, 1 for each example that has it and 0 for one that has not;
+            beside four members two with `_train` and `_test` added, such as `sex_train` and `sex_test` for `sex`. Empty
+            means none.
 
     Example:
         >>> import tempfile
@@ -99,7 +104,9 @@ class Npz(ImageSource):
                 train = self._part(
                     archive, self.x_train, self.y_train, self.private_property and f"{self.private_property}_train"
                 )
-                test = self._part(archive, self.x_test, self.y_test, self.private_property and f"{self.private_property}_test")
+                test = self._part(
+                    archive, self.x_test, self.y_test, self.private_property and f"{self.private_property}_test"
+                )
             train, test, ids = self._number(train, test)
             names = self._names(archive, ids)
         train, test = self.limit(train, test)
@@ -123,14 +130,16 @@ class Npz(ImageSource):
         labels = as_ids(labels, f"The labels `{y}` of `{self.place}`")
         if inputs.ndim == 0 or len(inputs) != len(labels):
             raise InvalidValue(
-                f"The members `{x}` and `{y}` of `{self.place}` must have a label for each example. Got shapes {inputs.shape} and {labels.shape} instead."
+                f"The members `{x}` and `{y}` of `{self.place}` must have a label for each example. Got shapes "
+                f"{inputs.shape} and {labels.shape} instead."
             )
         if not private:
             return Part(inputs, labels)
         flags = as_flags(archive.array(private, _PROPERTY), f"The property `{private}` of `{self.place}`")
         if len(flags) != len(labels):
             raise InvalidValue(
-                f"The property `{private}` of `{self.place}` must be given for each of {len(labels)} examples. Got {len(flags)} instead."
+                f"The property `{private}` of `{self.place}` must be given for each of {len(labels)} examples. Got "
+                f"{len(flags)} instead."
             )
         return Part(inputs, labels, flags)
 

@@ -33,7 +33,8 @@ class Partition(Registered):
         """
         if parts < 1 or parts > len(labels):
             raise InvalidValue(
-                f"The number of participants must be from 1 to the {len(labels)} examples there are, so that each owns one. Got {parts} instead."
+                f"The number of participants must be from 1 to the {len(labels)} examples there are, so that each "
+                f"owns one. Got {parts} instead."
             )
         dealt = [positions.sort().values for positions in self.deal(labels.cpu(), parts, rng)]
         whole = torch.cat(dealt).sort().values if dealt else torch.empty(0)

@@ -39,13 +39,14 @@ Corner = tuple[int, int]
 class Photos(Source):
     """Colour crops of a temple and a flower, cut from scikit-learn's two photographs: targets that a person recognises.
 
-    Each crop shows 72x72 pixels of a photograph, brought to `size`: a roof, a row of windows, a handful of petals. Neighbours
-    overlap, but no training crop shares a pixel with a test crop. 864 training and 72 test images, in a fixed shuffled order.
+    Each crop shows 72x72 pixels of a photograph, brought to `size`: a roof, a row of windows, a handful of petals.
+    Neighbours overlap, but no training crop shares a pixel with a test crop. 864 training and 72 test images, in a
+    fixed shuffled order.
 
     Args:
         size: the side in pixels, from 8 to 72.
-        classes: 2, 4 or 8. With 2 the label says which photograph, which is easy to learn; with more, each photograph is cut
-            into upright strips and the label says which strip the crop's middle is in, which is hard.
+        classes: 2, 4 or 8. With 2 the label says which photograph, which is easy to learn; with more, each photograph
+            is cut into upright strips and the label says which strip the crop's middle is in, which is hard.
 
     Example:
         >>> data = Photos(classes=4).load()
@@ -66,7 +67,9 @@ class Photos(Source):
         photographs = [Image.fromarray(load_sample_image(subject.file)) for subject in SUBJECTS]
         strips = self.classes // len(SUBJECTS)
         names = tuple(s.name if strips == 1 else f"{s.name} {strip + 1}" for s in SUBJECTS for strip in range(strips))
-        train, test = (self._batch(photographs, [corners(subject)[part] for subject in SUBJECTS], strips) for part in (0, 1))
+        train, test = (
+            self._batch(photographs, [corners(subject)[part] for subject in SUBJECTS], strips) for part in (0, 1)
+        )
         return Data(train, test, self.classes, names)
 
     def _batch(self, photographs: list[Image.Image], places: list[list[Corner]], strips: int) -> Batch:

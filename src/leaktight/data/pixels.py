@@ -21,10 +21,11 @@ def as_inputs(array: NDArray[Any], what: str, layout: Layout = "auto", scale: fl
     """Return an array as float inputs: images for three or four dimensions, table rows for two.
 
     Args:
-        array: (examples, height, width) for grey images, or four dimensions with 1 or 3 channels, or (examples, columns).
+        array: (examples, height, width) for grey images, or four dimensions with 1 or 3 channels, or (examples,
+            columns).
         what: whose array it is, for the error.
-        layout: where the channels are. `auto` looks for a dimension of 1 or 3; if first and last both fit, whole numbers have
-            their channels last and fractions first, as image files and networks do.
+        layout: where the channels are. `auto` looks for a dimension of 1 or 3; if first and last both fit, whole
+            numbers have their channels last and fractions first, as image files and networks do.
         scale: what pixels are divided by; None means 255 for whole numbers and 1 for fractions.
 
     Example:
@@ -34,7 +35,9 @@ def as_inputs(array: NDArray[Any], what: str, layout: Layout = "auto", scale: fl
     if array.dtype.kind not in "fiub":
         raise InvalidValue(f"{what} must be numbers. Got {array.dtype} instead.")
     if array.ndim not in (2, 3, 4):
-        raise InvalidValue(f"{what} must have 2 dimensions for a table, 3 or 4 for images. Got shape {array.shape} instead.")
+        raise InvalidValue(
+            f"{what} must have 2 dimensions for a table, 3 or 4 for images. Got shape {array.shape} instead."
+        )
     whole = array.dtype.kind in "iu"
     if array.ndim == 4:
         array = _channels_first(array, what, layout, whole)

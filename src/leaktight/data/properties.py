@@ -34,7 +34,9 @@ def as_flags(values: NDArray[Any], what: str) -> Flags:
     flags = as_ids(values, what)
     wrong = np.flatnonzero(~np.isin(flags.astype(str), ("0", "1")))
     if len(wrong):
-        raise InvalidValue(f"{what} must be 0 or 1 for each example. Got `{flags[wrong[0]]}` at example {wrong[0]} instead.")
+        raise InvalidValue(
+            f"{what} must be 0 or 1 for each example. Got `{flags[wrong[0]]}` at example {wrong[0]} instead."
+        )
     return flags
 
 
@@ -46,8 +48,9 @@ def mark_positive(train: Cells, test: Cells, positive: str, what: str) -> tuple[
     Args:
         train: the training cells, none of them missing.
         test: the test cells.
-        positive: the cell that means 1, every other one means 0. Empty decides between two: of two numbers the larger one, of `false` and
-            `true` or `no` and `yes` the latter, of two other words the rarer one in all rows, the last in order if they are as many.
+        positive: the cell that means 1, every other one means 0. Empty decides between two: of two numbers the larger
+            one, of `false` and `true` or `no` and `yes` the latter, of two other words the rarer one in all rows, the
+            last in order if they are as many.
         what: whose cells they are, for the error.
 
     Example:
@@ -69,7 +72,8 @@ def _positive(counts: Mapping[Cell, int], what: str) -> Cell:
     if len(counts) != 2:
         shown = ", ".join(f"`{_text(cell)}`" for cell in list(counts)[:5])
         raise InvalidValue(
-            f"{what} must have two different values. Got {len(counts)}: {shown}{', ...' * (len(counts) > 5)}; say by `private_property_positive` which one means 1."
+            f"{what} must have two different values. Got {len(counts)}: {shown}{', ...' * (len(counts) > 5)}; say by "
+            "`private_property_positive` which one means 1."
         )
     if all(isinstance(cell, float) for cell in counts):
         return max(counts)

@@ -1,4 +1,7 @@
-"""Selections: which examples make a small set or a test part. Nothing is drawn anew: the same labels always give the same choice."""
+"""Selections: which examples make a small set or a test part.
+
+Nothing is drawn anew: the same labels always give the same choice.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,8 @@ def holdout(labels: Labels, share: float) -> tuple[Index, Index]:
     count = min(max(1, round(share * len(labels))), int((~last).sum()))
     if count < 1:
         raise InvalidValue(
-            f"A set that is to be split into training and test data must have two examples of some class. Got {len(labels)} examples, each of its own class."
+            "A set that is to be split into training and test data must have two examples of some class. Got "
+            f"{len(labels)} examples, each of its own class."
         )
     # The last of each class comes after everything else, so it is never held out.
     order = np.lexsort((places, last))

@@ -22,7 +22,8 @@ class Data:
 
     Args:
         train: what the participants own between them.
-        test: what nobody trains on, and what is public: utility, normalisation, chance levels and auxiliary data come from here.
+        test: what nobody trains on, and what is public: utility, normalisation, chance levels and auxiliary data come
+            from here.
         classes: how many classes there are.
         names: what the classes are called, if known.
         columns: for a table, what each position of a row holds; None means numbers, and for images nothing at all.
@@ -44,9 +45,9 @@ class Data:
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return each channel's mean and standard deviation over the test examples.
 
-        They are public constants of the task, so they come from the public part of the data. Taken from the training examples, they
-        would reveal those outside of every defence and every epsilon. A channel that never varies gets 1 as its deviation: an example
-        that differs there must not be blown up. Ids of categories are left as they are.
+        They are public constants of the task, so they come from the public part of the data. Taken from the training
+        examples, they would reveal those outside of every defence and every epsilon. A channel that never varies gets 1
+        as its deviation: an example that differs there must not be blown up. Ids of categories are left as they are.
         """
         channels = self.test.inputs.transpose(0, 1).flatten(1).double()
         mean, std = channels.mean(1), channels.std(1, correction=0)
@@ -74,7 +75,8 @@ class Source(Registered):
     def load(self) -> Data:
         """Read the data set, bring it to single precision and long labels, and check it.
 
-        Every cell of an audit loads its data, so the last two data sets are kept as long as settings and stamp stay the same. They are
+        Every cell of an audit loads its data, so the last two data sets are kept as long as settings and stamp stay the
+        same. They are
         shared: nobody may change their tensors in place.
         """
         wanted = (type(self), self.key, self.stamp())
@@ -94,7 +96,8 @@ class Source(Registered):
             raise InvalidValue(f"The labels of {self} must name at least 2 classes. Got {data.classes} instead.")
         if data.names and len(data.names) != data.classes:
             raise InvalidValue(
-                f"The class names of {self} must be as many as its {data.classes} classes. Got {len(data.names)} instead."
+                f"The class names of {self} must be as many as its {data.classes} classes. Got {len(data.names)} "
+                "instead."
             )
         for part, batch in (("training", data.train), ("test", data.test)):
             _check(f"The {part} data of {self}", batch, data.classes, data.shape)
@@ -132,13 +135,15 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
     inputs, labels = batch.inputs, batch.labels
     if inputs.dim() == 0 or labels.dim() != 1 or len(inputs) != len(labels):
         raise InvalidValue(
-            f"{what} must have one label for each example. Got examples of shape {tuple(inputs.shape)} and labels of shape {tuple(labels.shape)} instead."
+            f"{what} must have one label for each example. Got examples of shape {tuple(inputs.shape)} and labels of "
+            f"shape {tuple(labels.shape)} instead."
         )
     if len(batch) == 0:
         raise InvalidValue(f"{what} must hold at least one example. Got none instead.")
     if len(shape) not in (1, 3) or 0 in shape:
         raise InvalidValue(
-            f"{what} must have examples of shape (channels, height, width) or (columns,). Got {tuple(inputs.shape[1:])} instead."
+            f"{what} must have examples of shape (channels, height, width) or (columns,). Got "
+            f"{tuple(inputs.shape[1:])} instead."
         )
     if tuple(inputs.shape[1:]) != shape:
         raise InvalidValue(f"{what} must have examples of shape {shape}. Got {tuple(inputs.shape[1:])} instead.")
@@ -146,38 +151,48 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
         raise InvalidValue(f"{what} must be floating point numbers. Got {inputs.dtype} instead.")
     if not torch.isfinite(inputs).all():
         raise InvalidValue(
-            f"{what} must be finite numbers. Got NaN or infinite values in {_bad(inputs)} examples; remove or fill them."
+            f"{what} must be finite numbers. Got NaN or infinite values in {_bad(inputs)} examples; remove or fill "
+            "them."
         )
     if len(shape) == 3 and (inputs.min() < 0 or inputs.max() > 1):
         low, high = inputs.min().item(), inputs.max().item()
         raise InvalidValue(
-            f"{what} must have pixels in [0, 1]. Got {low:.3g} to {high:.3g} instead; normalisation is done by the task."
+            f"{what} must have pixels in [0, 1]. Got {low:.3g} to {high:.3g} instead; normalisation is done by the "
+            "task."
         )
     if not _whole(labels):
         raise InvalidValue(f"{what} must have whole numbers as labels. Got {labels.dtype} instead.")
     if labels.min() < 0 or labels.max() >= classes:
         low, high = labels.min().item(), labels.max().item()
-        raise InvalidValue(f"{what} must have whole labels from 0 to {classes - 1}. Got labels from {low} to {high} instead.")
+        raise InvalidValue(
+            f"{what} must have whole labels from 0 to {classes - 1}. Got labels from {low} to {high} instead."
+        )
 
 
 def _check_properties(what: str, batch: Batch) -> None:
     flags = batch.properties
     if flags is None or flags.shape != batch.labels.shape or ((flags != 0) & (flags != 1)).any():
-        raise InvalidValue(f"{what} must have a property of 0 or 1 for each example. It does not; fill or drop the others.")
+        raise InvalidValue(
+            f"{what} must have a property of 0 or 1 for each example. It does not; fill or drop the others."
+        )
     if flags.min() == flags.max():
-        raise InvalidValue(f"{what} must have examples with and without the property. All are alike; choose another property.")
+        raise InvalidValue(
+            f"{what} must have examples with and without the property. All are alike; choose another property."
+        )
 
 
 def _check_columns(what: str, inputs: Tensor, columns: Columns) -> None:
     if tuple(inputs.shape[1:]) != (len(columns),):
         raise InvalidValue(
-            f"{what} must have rows of the {len(columns)} columns it names. Got rows of shape {tuple(inputs.shape[1:])} instead."
+            f"{what} must have rows of the {len(columns)} columns it names. Got rows of shape "
+            f"{tuple(inputs.shape[1:])} instead."
         )
     for at in columns.categories:
         cells, ids = inputs[:, at], columns.ids[at]
         if (cells != cells.round()).any() or cells.min() < 0 or cells.max() >= ids:
             raise InvalidValue(
-                f"{what} must have whole ids from 0 to {ids - 1} in the column `{columns.names[at]}`. Got others instead."
+                f"{what} must have whole ids from 0 to {ids - 1} in the column `{columns.names[at]}`. Got others "
+                "instead."
             )
 
 

@@ -37,10 +37,11 @@ _LABELS = ("label", "target", "class", "y")
 class Csv(ColumnRules, FileSource):
     r"""A table in a text file with a header, plain or `.gz`: one row per example, one column is the label.
 
-    Columns of numbers become (value - mean) / standard deviation, columns of words one column per word, or one id. Means, deviations and
-    words come from the training rows alone; a word that only the test rows have is all zeros, or id 0. Ids are for models with embeddings
-    (`wide_deep`); the data's `columns` say which position holds what. In split learning each party can learn its columns from
-    its own cells, so nothing of that leaves it but how many ids a column has, and hashed ids need nothing at all.
+    Columns of numbers become (value - mean) / standard deviation, columns of words one column per word, or one id.
+    Means, deviations and words come from the training rows alone; a word that only the test rows have is all zeros, or
+    id 0. Ids are for models with embeddings (`wide_deep`); the data's `columns` say which position holds what. In split
+    learning each party can learn its columns from its own cells, so nothing of that leaves it but how many ids a column
+    has, and hashed ids need nothing at all.
 
     Args:
         path: the file.
@@ -49,21 +50,25 @@ class Csv(ColumnRules, FileSource):
         test_path: a second file with the test rows; None holds out a share of the first.
         test_share: what part is held out for testing, in (0, 1).
         label: the column with the label; empty looks for `label`, `target`, `class` or `y`.
-        positive: of two labels the one that counts as positive, class 1, such as a rare one that must stay private; empty takes the last
-            in order.
+        positive: of two labels the one that counts as positive, class 1, such as a rare one that must stay private;
+            empty takes the last in order.
         ignore: columns to leave out, such as an id.
         categorical: columns of numbers to treat as words.
         columns: the columns' names, for a file without a header.
         separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
-        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with none of them.
+        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with
+            none of them.
         most_words: refuse a column of words with more different ones than this, if they become one-hot.
-        words: `one_hot`, a column for each word; `ids`, its number among the training words; `hashed`, a number that follows from it alone.
+        words: `one_hot`, a column for each word; `ids`, its number among the training words; `hashed`, a number that
+            follows from it alone.
         buckets: how many ids hashed words share, at least 1; fewer mix more words up.
-        logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*` stands for any text.
+        logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*`
+            stands for any text.
         standardise: whether numbers are brought to mean 0 and deviation 1 by the training rows.
         private_property: the column with a private property; it is no input. Empty means none.
-        private_property_positive: the cell that means that a row has the property; every other one means that it has not. Empty decides between two:
-            of two numbers the larger one, of `false` and `true` or `no` and `yes` the latter, of two other words the rarer one in all rows.
+        private_property_positive: the cell that means that a row has the property; every other one means that it has
+            not. Empty decides between two: of two numbers the larger one, of `false` and `true` or `no` and `yes` the
+            latter, of two other words the rarer one in all rows.
 
     Example:
         >>> import tempfile, pathlib
@@ -99,7 +104,8 @@ class Csv(ColumnRules, FileSource):
     def _consistent(self) -> Csv:
         if self.private_property_positive and not self.private_property:
             raise InvalidValue(
-                "The `private_property_positive` of csv must come with a `private_property`. Got none; name the column too."
+                "The `private_property_positive` of csv must come with a `private_property`. Got none; name the "
+                "column too."
             )
         return self
 
@@ -121,7 +127,9 @@ class Csv(ColumnRules, FileSource):
                     f"The file `{self.test_path}` must have the columns of `{self.path}`, in their order. It does not."
                 )
         train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`", self.positive)
-        train, test, private = self._mark_property(replace(train, labels=train_labels), replace(test, labels=test_labels))
+        train, test, private = self._mark_property(
+            replace(train, labels=train_labels), replace(test, labels=test_labels)
+        )
         train, test = self.limit(train, test)
         columns = self.learn(header, train.inputs)
         ours, theirs = (part.batch(encode(columns, part.inputs)) for part in (train, test))
@@ -145,7 +153,8 @@ class Csv(ColumnRules, FileSource):
                 raise InvalidValue(f"The file `{file}` has no column `{name}`. {did_you_mean(name, header)}")
         if header[label] in private:
             raise InvalidValue(
-                f"The `private_property` of csv must be another column than the label. Got `{self.private_property}` for both; choose another one."
+                f"The `private_property` of csv must be another column than the label. Got `{self.private_property}` "
+                "for both; choose another one."
             )
         kept = [at for at, name in enumerate(header) if name not in (header[label], *private, *self.ignore)]
         if not kept:
@@ -159,16 +168,22 @@ class Csv(ColumnRules, FileSource):
     def _label(self, header: Sequence[str], file: Path) -> int:
         if self.label:
             if self.label not in header:
-                raise InvalidValue(f"The file `{file}` has no column `{self.label}`. {did_you_mean(self.label, header)}")
+                raise InvalidValue(
+                    f"The file `{file}` has no column `{self.label}`. {did_you_mean(self.label, header)}"
+                )
             return header.index(self.label)
         usual = [at for at, name in enumerate(header) if name.lower() in _LABELS]
         if len(usual) != 1:
             shown = ", ".join(f"`{name[:40]}`" for name in header[:30])
-            raise InvalidValue(f"The `label` of csv must say which column of `{file}` is the label. Choose one of {shown}.")
+            raise InvalidValue(
+                f"The `label` of csv must say which column of `{file}` is the label. Choose one of {shown}."
+            )
         return usual[0]
 
 
-def read_cells(file: Path, columns: Sequence[str] = (), separator: str | None = None) -> tuple[list[str], list[list[str]]]:
+def read_cells(
+    file: Path, columns: Sequence[str] = (), separator: str | None = None
+) -> tuple[list[str], list[list[str]]]:
     """Return the header of a table and its rows, each as long as the header.
 
     Args:
@@ -190,7 +205,8 @@ def read_cells(file: Path, columns: Sequence[str] = (), separator: str | None = 
                     header = _check_header(row, file)
                 elif len(row) != len(header):
                     raise InvalidValue(
-                        f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
+                        f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line "
+                        f"{reader.line_num}; check the `separator`."
                     )
                 else:
                     rows.append(row)
@@ -218,7 +234,8 @@ def text_lines(content: BinaryIO, file: Path) -> Iterator[str]:
     while line := content.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
             raise InvalidValue(
-                f"The file `{file}` must have lines of at most {in_words(LONGEST_LINE)}. Got a longer one; check that it is a table."
+                f"The file `{file}` must have lines of at most {in_words(LONGEST_LINE)}. Got a longer one; check that "
+                "it is a table."
             )
         empty = 0 if line.strip() else empty + 1
         if empty > MOST_EMPTY_LINES:
@@ -229,7 +246,8 @@ def text_lines(content: BinaryIO, file: Path) -> Iterator[str]:
             text = (line if at else line.removeprefix(codecs.BOM_UTF8)).decode()
         except UnicodeDecodeError as error:
             raise InvalidValue(
-                f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at {at + error.start}; save it as UTF-8."
+                f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at "
+                f"{at + error.start}; save it as UTF-8."
             ) from None
         at += len(line)
         # A line may end in a carriage return alone.
@@ -254,11 +272,14 @@ def as_words(cells: NDArray[Any], what: str) -> NDArray[np.str_]:
 def _check_header(header: list[str], file: Path) -> list[str]:
     """Return the names of a table's columns, if they can be that."""
     if len(header) > MOST_COLUMNS:
-        raise InvalidValue(f"The file `{file}` must have at most {MOST_COLUMNS} columns. Got {len(header)}; check its header.")
+        raise InvalidValue(
+            f"The file `{file}` must have at most {MOST_COLUMNS} columns. Got {len(header)}; check its header."
+        )
     long = next((name for name in header if len(name) > LONGEST_NAME), None)
     if long is not None:
         raise InvalidValue(
-            f"The columns of `{file}` must have names of at most {LONGEST_NAME} characters. Got {len(long)}; check its header."
+            f"The columns of `{file}` must have names of at most {LONGEST_NAME} characters. Got {len(long)}; check "
+            "its header."
         )
     twice = next((name for name, count in Counter(header).items() if count > 1), None)
     if twice is not None:
@@ -270,5 +291,7 @@ def _present(cells: NDArray[Any], what: str, file: Path) -> NDArray[Any]:
     """Return cells none of which is missing."""
     empty = next((at for at, cell in enumerate(cells) if is_missing(cell)), None)
     if empty is not None:
-        raise InvalidValue(f"The file `{file}` must have a {what} in each row. Got none in row {empty + 1}; remove the row.")
+        raise InvalidValue(
+            f"The file `{file}` must have a {what} in each row. Got none in row {empty + 1}; remove the row."
+        )
     return cells

@@ -19,9 +19,9 @@ def from_text(text: str) -> Source:
     """Return the source that a text names, for `--data`.
 
     Args:
-        text: the name of a source that needs no settings (`digits`, `photos`); or `package.module:function`; or the path of
-            an `.npz` file, a `.csv` file (with `:column` after it to name the label), or a folder with IDX files, CIFAR batches or
-            a sub-folder of images for each class.
+        text: the name of a source that needs no settings (`digits`, `photos`); or `package.module:function`; or the
+            path of an `.npz` file, a `.csv` file (with `:column` after it to name the label), or a folder with IDX
+            files, CIFAR batches or a sub-folder of images for each class.
 
     Example:
         >>> print(from_text("photos"))
@@ -31,7 +31,9 @@ def from_text(text: str) -> Source:
     """
     known = registry.classes(Source.family)
     ready = {
-        kind: final for kind, final in known.items() if not any(field.is_required() for field in final.model_fields.values())
+        kind: final
+        for kind, final in known.items()
+        if not any(field.is_required() for field in final.model_fields.values())
     }
     if text in ready:
         source: Source = ready[text]()
@@ -49,12 +51,14 @@ def from_text(text: str) -> Source:
     if text in known:
         needed = [f"`{name}`" for name, field in known[text].model_fields.items() if field.is_required()]
         raise InvalidValue(
-            f"The data kind `{text}` needs {' and '.join(needed)}. Give a path or `package.module:function` here, or set it in a file."
+            f"The data kind `{text}` needs {' and '.join(needed)}. Give a path or `package.module:function` here, or "
+            "set it in a file."
         )
     if "/" in text or "\\" in text or path.suffix:
         raise _absent(text)
     raise InvalidValue(
-        f"There is no data named `{text}`, and no such file or folder. {did_you_mean(text, ready)} A path or `package.module:function` will do too."
+        f"There is no data named `{text}`, and no such file or folder. {did_you_mean(text, ready)} A path or "
+        "`package.module:function` will do too."
     )
 
 
@@ -67,6 +71,7 @@ def _at(text: str, path: Path, known: dict[str, type[Source]]) -> Source:
     reader = next((final for final in readers if final.fits(path)), None)
     if reader is None:
         raise InvalidValue(
-            f"The data at `{text}` must be {_READABLE}. Got none of these; anything else can come from `package.module:function`."
+            f"The data at `{text}` must be {_READABLE}. Got none of these; anything else can come from "
+            "`package.module:function`."
         )
     return reader(path=text)

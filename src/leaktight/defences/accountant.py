@@ -21,7 +21,8 @@ def step_cost(sample_rate: float, multiplier: float) -> tuple[float, ...]:
     """Return the Rényi divergence of one step at each order; the costs of several steps add up.
 
     Args:
-        sample_rate: the probability with which each example takes part in the step, independently of the others, in (0, 1].
+        sample_rate: the probability with which each example takes part in the step, independently of the others, in (0,
+            1].
         multiplier: the noise's standard deviation over the clipping norm; 0 costs infinitely much.
 
     Example:
@@ -38,8 +39,8 @@ def step_cost(sample_rate: float, multiplier: float) -> tuple[float, ...]:
 def participation_cost(squares: float, multiplier: float) -> tuple[float, ...]:
     """Return the Rényi divergence at each order of all steps that one example took part in, without amplification by sampling.
 
-    Steps that it took no part in cost it nothing, whoever else they are about. An example that is m times in a batch moves the sum by m
-    times the clipping norm, so it counts as m^2 steps.
+    Steps that it took no part in cost it nothing, whoever else they are about. An example that is m times in a batch
+    moves the sum by m times the clipping norm, so it counts as m^2 steps.
 
     Args:
         squares: the sum of m^2 over its steps, at least 0.
@@ -80,7 +81,8 @@ def epsilon(costs: Sequence[float], delta: float) -> float:
 def gaussian_epsilon(squares: float, multiplier: float, delta: float) -> float:
     """Return the epsilon of all steps that one example took part in, without amplification by sampling: exactly, not a bound of it.
 
-    With mu = sqrt(squares) / multiplier, epsilon is where Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) is delta.
+    With mu = sqrt(squares) / multiplier, epsilon is where Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon
+    / mu) is delta.
 
     Args:
         squares: the sum of m^2 over its steps, at least 0, if it is m times in a batch; see `participation_cost`.
@@ -91,8 +93,8 @@ def gaussian_epsilon(squares: float, multiplier: float, delta: float) -> float:
         >>> round(gaussian_epsilon(4, 1.0, 1e-5), 2), round(epsilon(participation_cost(4, 1.0), 1e-5), 2)
         (10.0, 10.73)
 
-    References: Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy", 2018, theorem 8; Dong, Roth and Su, "Gaussian
-    Differential Privacy", 2022, corollary 3.3 (composition).
+    References: Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy", 2018, theorem 8; Dong, Roth
+    and Su, "Gaussian Differential Privacy", 2022, corollary 3.3 (composition).
     """
     from scipy.special import log_ndtr
 
@@ -108,7 +110,8 @@ def gaussian_epsilon(squares: float, multiplier: float, delta: float) -> float:
     low, high = 0.0, mu**2 / 2 + mu * math.sqrt(-2 * math.log(delta))
     if fails(low) <= delta:
         return 0.0
-    # Halved until no number lies in between, and the upper end is kept: what is returned is never too small by more than rounding.
+    # Halved until no number lies in between, and the upper end is kept: what is returned is never too small by more
+    # than rounding.
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fails(middle) > delta else (low, middle)
     return high

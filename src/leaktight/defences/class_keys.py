@@ -34,27 +34,31 @@ class RegularisedModel(Model):
 class ClassKeys(Defence):
     r"""Let every participant score its classes by private keys, so that nobody else can tell how well an image fits one of them.
 
-    Before training the head is replaced, in public, by an embedding \(\phi(x)\) of length 1 in d dimensions. Every participant draws
-    for each of its classes a random key \(\psi_c\) of length 1, and trains the shared network on
+    Before training the head is replaced, in public, by an embedding \(\phi(x)\) of length 1 in d dimensions. Every
+    participant draws for each of its classes a random key \(\psi_c\) of length 1, and trains the shared network on
 
     .. math:: L = -s \, \langle \phi_\theta(x), \psi_y \rangle + \lambda \lVert \theta \rVert^2 .
 
-    Keys stay home until training is over. Then everybody reveals those of the classes it owns, and the class of an image is the
-    one with the best key, \(\arg\max_c \max_p \langle \phi(x), \psi_c^p \rangle\). Before that a participant can score its own classes
-    only. In place of the unknown keys, the public task has some that anybody can draw: its loss is that of a participant without secrets.
+    Keys stay home until training is over. Then everybody reveals those of the classes it owns, and the class of an
+    image is the one with the best key, \(\arg\max_c \max_p \langle \phi(x), \psi_c^p \rangle\). Before that a
+    participant can score its own classes only. In place of the unknown keys, the public task has some that anybody can
+    draw: its loss is that of a participant without secrets.
 
-    What a message still tells: the gradient at the layer before the embedding is the keys' image under its transpose, and goes out. With
-    the fixed layer that is `features` numbers for each key of `dimensions`; a learned layer's own gradient lies in the space of keys and
-    shows those behind a message almost as they are. Labels of own classes can be told apart by it. And whoever holds the model before and
-    after an update can estimate keys well enough to draw some class of its sender's: attack with `gan`, whose keys are `estimated`.
+    What a message still tells: the gradient at the layer before the embedding is the keys' image under its transpose,
+    and goes out. With the fixed layer that is `features` numbers for each key of `dimensions`; a learned layer's own
+    gradient lies in the space of keys and shows those behind a message almost as they are. Labels of own classes can be
+    told apart by it. And whoever holds the model before and after an update can estimate keys well enough to draw some
+    class of its sender's: attack with `gan`, whose keys are `estimated`.
 
     Args:
         dimensions: d, from 2 to 65,536; the more, the less likely an attacker's own key is near one of these: stronger.
-        fixed: whether the last layer is public, drawn from `layer_seed` and not trained: no trainable cost, whatever d is.
+        fixed: whether the last layer is public, drawn from `layer_seed` and not trained: no trainable cost, whatever d
+            is.
         features: units of a trained layer with leaky ReLU before the last one; None for none.
         weight_decay: \(\lambda\), at least 0.
-        scale: s, above 0: a temperature. None for \(\sqrt d\), the length of the Gaussian keys of the paper's derivation, under which one
-            learning rate does for all d and for the plain framework; its experiments have 1, and steps that shrink with \(\sqrt d\).
+        scale: s, above 0: a temperature. None for \(\sqrt d\), the length of the Gaussian keys of the paper's
+            derivation, under which one learning rate does for all d and for the plain framework; its experiments have
+            1, and steps that shrink with \(\sqrt d\).
         layer_seed: what the fixed layer and the head's initial weights are drawn from. Public.
 
     Example:
@@ -66,15 +70,15 @@ class ClassKeys(Defence):
         >>> list(own.public_parameters()), local.memory["keys"].shape
         (['body.linear1.weight', 'body.linear1.bias'], torch.Size([3, 64]))
 
-    Differs from the paper: the public code keeps all keys in the shared model; here they are in nobody's model. Its layer norm learns a
-    scale and a shift for each dimension, whose gradients would show the keys; here it learns nothing. Its fixed layer is a dense slice
-    of an orthogonal matrix; here it has the same orthonormal columns and size of bias, but is a Kronecker product. The
-    regularisation stands in each example's loss, so that a mean over a batch has it once; the public code has none. Where two keys
-    that were revealed for a class differ, the better counts.
+    Differs from the paper: the public code keeps all keys in the shared model; here they are in nobody's model. Its
+    layer norm learns a scale and a shift for each dimension, whose gradients would show the keys; here it learns
+    nothing. Its fixed layer is a dense slice of an orthogonal matrix; here it has the same orthonormal columns and size
+    of bias, but is a Kronecker product. The regularisation stands in each example's loss, so that a mean over a batch
+    has it once; the public code has none. Where two keys that were revealed for a class differ, the better counts.
 
     References:
-        Sariyildiz, Cinbis and Ayday, "Key Protected Classification for Collaborative Learning", Pattern Recognition 2020, sections 4.1
-        to 4.4, Algorithm 1, and the public code.
+        Sariyildiz, Cinbis and Ayday, "Key Protected Classification for Collaborative Learning", Pattern Recognition
+        2020, sections 4.1 to 4.4, Algorithm 1, and the public code.
     """
 
     kind: Literal["class_keys"] = "class_keys"
@@ -110,7 +114,8 @@ class ClassKeys(Defence):
         """Draw the party's keys and train for them."""
         if type(task.model) is not Model or not isinstance(task.model.head, EmbeddingHead):
             raise Refusal(
-                "class_keys must see the agreed embedding. Put it first among the defences of a chain that change the task."
+                "class_keys must see the agreed embedding. Put it first among the defences of a chain that change the "
+                "task."
             )
         # Drawn once and kept in memory: where every message has a new key, they could not be drawn again.
         keys = random_keys(task.classes, self.dimensions, local.fixed_draws(self.kind, "keys"))
@@ -167,14 +172,19 @@ class ClassKeys(Defence):
             )
         if tuple(key.shape) != (self.dimensions,) or not torch.isfinite(key).all() or not key.any():
             raise InvalidValue(
-                f"The key of {sender} for class {name} must be {self.dimensions} finite numbers, not all 0. Got shape {tuple(key.shape)}, or others."
+                f"The key of {sender} for class {name} must be {self.dimensions} finite numbers, not all 0. Got shape "
+                f"{tuple(key.shape)}, or others."
             )
         return F.normalize(key.to(task.device), dim=0)
 
 
 def _weights(labels: Tensor, keys: Tensor) -> Tensor:
     """Return how much of each class's key an example has for its own, (examples, classes); labels may be shares of classes themselves."""
-    return labels.to(keys.dtype) if labels.dim() == 2 else torch.eye(len(keys), dtype=keys.dtype, device=keys.device)[labels]
+    return (
+        labels.to(keys.dtype)
+        if labels.dim() == 2
+        else torch.eye(len(keys), dtype=keys.dtype, device=keys.device)[labels]
+    )
 
 
 def _nobody(outputs: Tensor) -> Tensor:

@@ -62,8 +62,8 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
     """
     members = torch.stack([~positives, positives]).to(rows.matrix)
     counts = [int(count) for count in (len(rows) - positives.sum(), positives.sum())]
-    # Two quick passes; of the class with fewer rows first, because what is left is then the larger part. To pick rows is quicker
-    # than to multiply all of them by zeros and ones.
+    # Two quick passes; of the class with fewer rows first, because what is left is then the larger part. To pick rows
+    # is quicker than to multiply all of them by zeros and ones.
     fewer = int(counts[1] < counts[0])
     places = (positives if fewer else ~positives).nonzero()[:, 0]
     picked = room((len(places), rows.dimensions), rows.matrix)
@@ -77,7 +77,8 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
         variances = _per_class(_distances(rows.matrix, positives, means), members, counts)
     found = zip(counts, means, variances, strict=True)
     negative, positive = (
-        Spread(count, mean, max(variance, 0.0) / rows.dimensions if count > 1 else 0.0) for count, mean, variance in found
+        Spread(count, mean, max(variance, 0.0) / rows.dimensions if count > 1 else 0.0)
+        for count, mean, variance in found
     )
     return negative, positive
 
@@ -85,10 +86,12 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
 def estimate(rows: Rows, positive: Tensor, memory: Memory) -> Estimate:
     r"""Return what the two classes are taken for, and remember a batch with both.
 
-    Of a batch of one class the other class's variance and the share of positives are those of the last batch with both, in units of this
-    batch: row \(g_i\) of n carries \(1 / n\). The difference of the means is the longer of that batch's and of the one to a mirror image,
-    \(2 \sqrt{\sum_i \|g_i\|^2 / n}\) along the mean. The variance that both classes have at least is not counted on: noise for
-    these classes is more than enough for classes with it, and never none unless all rows are zero.
+    Of a batch of one class the other class's variance and the share of positives are those of the last batch with both,
+    in units of this
+    batch: row \(g_i\) of n carries \(1 / n\). The difference of the means is the longer of that batch's and of the one
+    to a mirror image, \(2 \sqrt{\sum_i \|g_i\|^2 / n}\) along the mean. The variance that both classes have at least is
+    not counted on: noise for these classes is more than enough for classes with it, and never none unless all rows are
+    zero.
 
     Args:
         rows: a cut gradient of at least one row.
@@ -124,7 +127,10 @@ def _per_class(lengths: Tensor, members: Tensor, counts: list[int]) -> list[floa
 
 def _distances(matrix: Tensor, positives: Tensor, means: Tensor) -> Tensor:
     """Return each row's distance from its class's mean, block by block so that the differences stay in the cache."""
-    middles, blocks = means.to(matrix), zip(torch.split(matrix, BLOCK), torch.split(positives.long(), BLOCK), strict=True)
+    middles, blocks = (
+        means.to(matrix),
+        zip(torch.split(matrix, BLOCK), torch.split(positives.long(), BLOCK), strict=True),
+    )
     return torch.cat([torch.linalg.vector_norm(block - middles[which], dim=1) for block, which in blocks])
 
 

@@ -74,14 +74,17 @@ def rows_of(message: Message, kind: str) -> Rows:
     """
     if message.kind is not Kind.CUT_GRADIENT:
         raise Refusal(
-            f"{kind} protects cut gradients, which have one row per example. Got a message of kind {message.kind} instead; "
+            f"{kind} protects cut gradients, which have one row per example. Got a message of kind {message.kind} "
+            "instead; "
             "take it for the label party of split learning only."
         )
     tensors = message.tensors.values()
     owner = f"The {message.kind} of {message.sender} in round {message.round} under {kind}"
     if len({tensor.shape[:1] for tensor in tensors}) != 1 or any(tensor.dim() == 0 for tensor in tensors):
         shapes = ", ".join(f"`{name}` of shape {tuple(tensor.shape)}" for name, tensor in message.tensors.items())
-        raise InvalidValue(f"{owner} must have one row per example in every tensor. Got {shapes or 'no tensor'} instead.")
+        raise InvalidValue(
+            f"{owner} must have one row per example in every tensor. Got {shapes or 'no tensor'} instead."
+        )
     if not all(tensor.is_floating_point() and tensor.numel() for tensor in tensors):
         finite(message, kind)
     matrix = _matrix([tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors])
@@ -93,7 +96,9 @@ def rows_of(message: Message, kind: str) -> Rows:
     matrix = matrix.double()
     largest = matrix.abs().max().item() if matrix.numel() else 0.0
     if largest and not DOUBLE[0] < largest < DOUBLE[1]:
-        raise InvalidValue(f"{owner} must be of a size between {DOUBLE[0]:g} and {DOUBLE[1]:g}. Got {largest:g} instead.")
+        raise InvalidValue(
+            f"{owner} must be of a size between {DOUBLE[0]:g} and {DOUBLE[1]:g}. Got {largest:g} instead."
+        )
     return Rows(matrix, torch.linalg.vector_norm(matrix, dim=1))
 
 
@@ -107,10 +112,13 @@ def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
     return changed if math.isfinite(total) else finite(changed, kind)
 
 
-def gaussian_channel(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True) -> Channel:
+def gaussian_channel(
+    gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True
+) -> Channel:
     """Return the channel of Gaussian noise on rows, in every direction and along one.
 
-    Noise along a direction is stated of cut gradients of a single tensor; of several, whose rows share one draw, it is not.
+    Noise along a direction is stated of cut gradients of a single tensor; of several, whose rows share one draw, it is
+    not.
 
     Args:
         gradients: the clean rows, by name.

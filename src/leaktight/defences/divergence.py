@@ -1,7 +1,8 @@
 r"""Divergence: how well two Gaussian classes can be told apart, with and without noise, in plain floating-point numbers.
 
-Gradients of the negatives are \(N(\bar g^{(0)}, u I)\), those of the positives \(N(\bar g^{(1)}, v I)\), in \(d\) dimensions. Each class \(k\) gets
-noise of variance \(\lambda_1^{(k)}\) along the difference of the means and \(\lambda_2^{(k)}\) in every direction across it.
+Gradients of the negatives are \(N(\bar g^{(0)}, u I)\), those of the positives \(N(\bar g^{(1)}, v I)\), in \(d\)
+dimensions. Each class \(k\) gets noise of variance \(\lambda_1^{(k)}\) along the difference of the means and
+\(\lambda_2^{(k)}\) in every direction across it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Classes:
     def __post_init__(self) -> None:
         for name in ("negatives", "positives", "gap"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise InvalidValue(f"The `{name}` of two classes must be in [0, inf). Got {getattr(self, name)} instead.")
+                raise InvalidValue(
+                    f"The `{name}` of two classes must be in [0, inf). Got {getattr(self, name)} instead."
+                )
         if self.dimensions < 1:
             raise InvalidValue(f"The `dimensions` of two classes must be at least 1. Got {self.dimensions} instead.")
         if not 0 < self.share < 1:
@@ -74,7 +77,8 @@ def power(classes: Classes, noise: Protection) -> float:
 def sumkl(classes: Classes, noise: Protection) -> float:
     r"""Return the sum of the two KL divergences between the classes with their noise; it may be infinite.
 
-    With \(a = \lambda_2^{(0)} + u\), \(b = \lambda_2^{(1)} + v\), \(A = \lambda_1^{(0)} + u\), \(B = \lambda_1^{(1)} + v\) it is
+    With \(a = \lambda_2^{(0)} + u\), \(b = \lambda_2^{(1)} + v\), \(A = \lambda_1^{(0)} + u\), \(B = \lambda_1^{(1)} +
+    v\) it is
 
     .. math:: \tfrac12 \Big( (d - 1) \frac{(a - b)^2}{a b} + \frac{(A - B)^2}{A B} + \frac gA + \frac gB \Big),
 

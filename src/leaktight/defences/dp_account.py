@@ -14,13 +14,13 @@ from leaktight.defences import accountant
 def count_step(memory: Memory, sampling: Sampling | None, multiplier: float, examples: int) -> None:
     """Add one step to what a party has spent.
 
-    Poisson sampling adds the cost of the sampled Gaussian mechanism. Where batches are known, each example's own steps are counted,
-    one that is m times in a batch as m^2 steps; of pieces of a pass, every example once in a pass; and where nothing is told,
-    every example in every step.
+    Poisson sampling adds the cost of the sampled Gaussian mechanism. Where batches are known, each example's own steps
+    are counted, one that is m times in a batch as m^2 steps; of pieces of a pass, every example once in a pass; and
+    where nothing is told, every example in every step.
 
     Args:
-        memory: what the party keeps: `costs` (summed, of Poisson sampling), `rate`, `taken` and `attacked` (the steps of each example),
-            `steps` (those of all of them) and `repeats`.
+        memory: what the party keeps: `costs` (summed, of Poisson sampling), `rate`, `taken` and `attacked` (the steps
+            of each example), `steps` (those of all of them) and `repeats`.
         sampling: how the batch was chosen; None if nobody told.
         multiplier: noise over clipping norm.
         examples: how many examples the party owns.

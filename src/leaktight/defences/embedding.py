@@ -41,11 +41,12 @@ class Rectified(nn.Module):
 class FixedLayer(nn.Module):
     r"""A public random layer to many dimensions: linear, layer norm, ReLU, length 1. Nothing of it is trained or sent.
 
-    Its weight is a Kronecker product of two slices of random orthogonal matrices: features fill a rectangle \(X\), and the dimensions are
-    the entries of \(P X Q^T\). Like such a slice it has orthonormal columns, where \(P\) has more rows than columns. At 256 features and
-    16,384 dimensions that costs 8 products for each dimension instead of 256; in exchange, the 64 dimensions of one row of \(P\) have four
-    directions between them, so that some are much alike. The bias is the column of one more feature, which is constant.
-    Columns of \(P\) sum to 0, so that the mean over dimensions, which layer norm takes off, is 0 already.
+    Its weight is a Kronecker product of two slices of random orthogonal matrices: features fill a rectangle \(X\), and
+    the dimensions are the entries of \(P X Q^T\). Like such a slice it has orthonormal columns, where \(P\) has more
+    rows than columns. At 256 features and 16,384 dimensions that costs 8 products for each dimension instead of 256; in
+    exchange, the 64 dimensions of one row of \(P\) have four directions between them, so that some are much alike. The
+    bias is the column of one more feature, which is constant. Columns of \(P\) sum to 0, so that the mean over
+    dimensions, which layer norm takes off, is 0 already.
 
     Args:
         features: how many come in.
@@ -62,7 +63,8 @@ class FixedLayer(nn.Module):
         super().__init__()
         draws = public_draws(seed, "fixed layer", features, dimensions)
         self.features, self.constant = features, BIAS * math.sqrt(features)
-        # Fewer columns would make dimensions alike. Few features have one: all of chance is on the left then, and it costs little.
+        # Fewer columns would make dimensions alike. Few features have one: all of chance is on the left then, and it
+        # costs little.
         columns = max(4, math.isqrt(features + 1) // 4) if features >= FEW else 1
         width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
         columns = min(columns, width)
@@ -88,9 +90,9 @@ class FixedLayer(nn.Module):
     def tangents(self, features: Tensor, keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         r"""Return `alignments` and their slopes, (examples, features), in one pass over the dimensions that keeps none of them.
 
-        With \(z = W x\), \(p = \max(z, 0)\) and \(k\) the key where \(z > 0\), else 0, an alignment is \(n / \sqrt q\) with
-        \(n = \langle k, p \rangle = \langle W^T k, x \rangle\) and \(q = \langle p, p \rangle = \langle W^T p, x \rangle\). So the two
-        products by which the slope goes back, \(W^T k\) and \(W^T p\), give the value as well.
+        With \(z = W x\), \(p = \max(z, 0)\) and \(k\) the key where \(z > 0\), else 0, an alignment is \(n / \sqrt q\)
+        with \(n = \langle k, p \rangle = \langle W^T k, x \rangle\) and \(q = \langle p, p \rangle = \langle W^T p, x
+        \rangle\). So the two products by which the slope goes back, \(W^T k\) and \(W^T p\), give the value as well.
         """
         rectangle, weights, start = self._rectangle(features), weights.t(), 0
         nearer, longer = [], []

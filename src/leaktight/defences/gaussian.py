@@ -26,7 +26,8 @@ class GaussianNoise(AdditiveNoise):
     Where messages really leave, the noise comes from a secret key (docs/secrets.md).
 
     Args:
-        std: \(\sigma\), the noise's standard deviation in the message's own unit, in [0, inf); 0 is off, more is stronger.
+        std: \(\sigma\), the noise's standard deviation in the message's own unit, in [0, inf); 0 is off, more is
+            stronger.
         each: `message` adds noise once to what goes out, `step` to the gradient of every local step.
 
     Example:
@@ -38,11 +39,12 @@ class GaussianNoise(AdditiveNoise):
         >>> round(sent.tensors["weight"].std().item(), 1)
         0.5
 
-    Differs from the paper: none known. The polarization paper lists it as "DP" with \(\sigma\) from 0.0001 to 0.5 on the batch
-    gradient of every step, clipping switched off; under that name it would claim more than it gives.
+    Differs from the paper: none known. The polarization paper lists it as "DP" with \(\sigma\) from 0.0001 to 0.5 on
+    the batch gradient of every step, clipping switched off; under that name it would claim more than it gives.
 
     References:
-        Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020, section 4.1.
+        Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020,
+        section 4.1.
     """
 
     kind: Literal["gaussian_noise"] = "gaussian_noise"

@@ -40,8 +40,8 @@ class IsotropicNoise(CutDefence):
         >>> round(sent.tensors["cut"][1:].std().item(), 1)  # 2 * 3 / sqrt(4)
         3.0
 
-    Differs from the paper: none known. The paper's table has 25 times the largest squared norm as variance, which is ratio 5; the
-    published code sweeps ratios from 0.25 to 25.
+    Differs from the paper: none known. The paper's table has 25 times the largest squared norm as variance, which is
+    ratio 5; the published code sweeps ratios from 0.25 to 25.
 
     References:
         Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, section 4 and figure 2(c).
@@ -74,7 +74,9 @@ class IsotropicNoise(CutDefence):
             return message
         std = self._std(rows)
         return with_rows(
-            message, local.draws.many_normals(tuple(rows.matrix.shape), rows.matrix).mul_(std).add_(rows.matrix), self.kind
+            message,
+            local.draws.many_normals(tuple(rows.matrix.shape), rows.matrix).mul_(std).add_(rows.matrix),
+            self.kind,
         )
 
     def _std(self, rows: Rows) -> float:

@@ -49,7 +49,9 @@ def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
     References: Sariyildiz, Cinbis and Ayday 2020, section 5.3, experiment II.
     """
     if not 0 <= distance <= 2:
-        raise InvalidValue(f"The distance of two keys must be in [0, 2], as both have length 1. Got {distance!r} instead.")
+        raise InvalidValue(
+            f"The distance of two keys must be in [0, 2], as both have length 1. Got {distance!r} instead."
+        )
     other = draws.normals(key.shape, key.dtype).to(key.device)
     across = F.normalize(other - (other @ key) * key, dim=0)
     return (1 - distance**2 / 2) * key + distance * math.sqrt(1 - distance**2 / 4) * across
@@ -58,9 +60,9 @@ def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
 def largest_overlap(dimensions: int, pairs: int = 1, level: float = 0.5) -> float:
     r"""Return the quantile of the largest inner product among so many pairs of random keys.
 
-    The inner product \(t\) of two random directions in \(\mathbb{R}^d\) has \((1 + t) / 2 \sim B((d - 1) / 2, (d - 1) / 2)\), about
-    \(N(0, 1 / d)\). Of \(n\) pairs the largest is below \(t\) with probability \(F(t)^n\): among keys of one draw the pairs are
-    independent of each other two by two, which suffices for small tails.
+    The inner product \(t\) of two random directions in \(\mathbb{R}^d\) has \((1 + t) / 2 \sim B((d - 1) / 2, (d - 1) /
+    2)\), about \(N(0, 1 / d)\). Of \(n\) pairs the largest is below \(t\) with probability \(F(t)^n\): among keys of
+    one draw the pairs are independent of each other two by two, which suffices for small tails.
 
     Args:
         dimensions: \(d\), at least 2; more dimensions, smaller overlaps.
@@ -81,7 +83,8 @@ def largest_overlap(dimensions: int, pairs: int = 1, level: float = 0.5) -> floa
 def closest(keys: Tensor) -> Tensor:
     r"""Return the direction with the largest sum of inner products with some keys, their normalised sum: where a shared class is drawn.
 
-    Its score with each of two keys is \(\sqrt{(1 + \langle \psi_i, \psi_j \rangle) / 2}\), about 0.71 for keys in many dimensions.
+    Its score with each of two keys is \(\sqrt{(1 + \langle \psi_i, \psi_j \rangle) / 2}\), about 0.71 for keys in many
+    dimensions.
 
     Args:
         keys: one of length 1 in each row.
@@ -102,8 +105,9 @@ def expected_exponential(length: float, dimensions: int | None = None) -> float:
     .. math:: E_{\psi \sim N(0, I)} \, e^{\langle \phi, \psi \rangle} = e^{\lVert \phi \rVert^2 / 2}, \qquad
         E_{\lVert \psi \rVert = 1} \, e^{\langle \phi, \psi \rangle} = {}_0F_1(d / 2; \lVert \phi \rVert^2 / 4).
 
-    Neither depends on the direction of \(\phi\). For embeddings of length 1 it is a constant, \(e^{1 / 2}\) for Gaussian keys, so that
-    \(-\log p(c \mid x) = -\langle \phi(x), \psi_c \rangle\) plus a constant: the loss that needs no other class's key.
+    Neither depends on the direction of \(\phi\). For embeddings of length 1 it is a constant, \(e^{1 / 2}\) for
+    Gaussian keys, so that \(-\log p(c \mid x) = -\langle \phi(x), \psi_c \rangle\) plus a constant: the loss that needs
+    no other class's key.
 
     Args:
         length: \(\lVert \phi \rVert\), at least 0.
@@ -113,8 +117,8 @@ def expected_exponential(length: float, dimensions: int | None = None) -> float:
         >>> expected_exponential(1.0) == math.exp(0.5)
         True
 
-    Differs from the paper: it derives its loss for Gaussian keys and uses normalised ones. The second formula shows that these
-    have a constant denominator as well.
+    Differs from the paper: it derives its loss for Gaussian keys and uses normalised ones. The second formula shows
+    that these have a constant denominator as well.
 
     References: Sariyildiz, Cinbis and Ayday 2020, Eq. 6 to 9 and Appendix A.
     """

@@ -38,12 +38,13 @@ class LaplaceNoise(AdditiveNoise):
         >>> round(sent.tensors["weight"].abs().mean().item(), 1)
         0.5
 
-    Differs from the paper: none known; the papers do not say whether their scale is \(b\) or the standard deviation. Here it
-    is \(b\).
+    Differs from the paper: none known; the papers do not say whether their scale is \(b\) or the standard deviation.
+    Here it is \(b\).
 
     References:
-        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 5.1 (scales
-        0.001 and 0.01); Fan et al., "Rethinking Privacy Preserving Deep Learning", 2020, appendix E, 5.6 (scales 0.0001 to 0.5).
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 5.1
+        (scales 0.001 and 0.01); Fan et al., "Rethinking Privacy Preserving Deep Learning", 2020, appendix E, 5.6
+        (scales 0.0001 to 0.5).
     """
 
     kind: Literal["laplace_noise"] = "laplace_noise"

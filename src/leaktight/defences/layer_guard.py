@@ -36,20 +36,22 @@ _HOOKS = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
 class LayerGuard(Defence):
     r"""Apply a defence of messages to the k riskiest layers, and send the others as they are.
 
-    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it, for a ranking \(l_1, l_2, \ldots\) of the layers,
+    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it, for a ranking \(l_1, l_2,
+    \ldots\) of the layers,
 
     .. math:: \tilde g_l = A(g_{l_1}, \ldots, g_{l_k})_l \text{ for } l \in \{ l_1, \ldots, l_k \}, \qquad \tilde g_l = g_l \text{ otherwise,}
 
-    where the guard A sees the guarded layers as a message of their own: top-k takes its share of them, noise falls on them alone.
-    What the other layers tell is not touched, and they come from the same examples.
+    where the guard A sees the guarded layers as a message of their own: top-k takes its share of them, noise falls on
+    them alone. What the other layers tell is not touched, and they come from the same examples.
 
-    The ranking is public and the same for all parties. It is chosen once, in `on_agree`, from one of three places: `layers` by hand,
-    `ranking` from a file that `leaktight layers` wrote, or `public`, by the sensitivity of each layer's gradient at the initial parameters
-    (`target_norms`), on 32 of the source's test examples. Parties on different machines whose numbers are rounded
-    differently should take one of the first two.
+    The ranking is public and the same for all parties. It is chosen once, in `on_agree`, from one of three places:
+    `layers` by hand, `ranking` from a file that `leaktight layers` wrote, or `public`, by the sensitivity of each
+    layer's gradient at the initial parameters (`target_norms`), on 32 of the source's test examples. Parties on
+    different machines whose numbers are rounded differently should take one of the first two.
 
     Args:
-        guard: what is done to the guarded layers: any defence that acts on messages of gradients or updates, and on nothing else.
+        guard: what is done to the guarded layers: any defence that acts on messages of gradients or updates, and on
+            nothing else.
         count: k, how many layers are guarded, from 0 to as many as are ranked; 0 is off, more is stronger.
         layers: the layers by wire name without its last part, as `body.linear1`, riskiest first.
         ranking: the path of a `layers.json`.
@@ -66,11 +68,13 @@ class LayerGuard(Defence):
         >>> list(defence.on_message(message, local).tensors)
         ['body.linear1.weight', 'body.linear1.bias']
 
-    Differs from the paper: it ranks layers and leaves the defence to others; it names encryption and trusted execution environments for the
-    riskiest, which are not here. It ranks trained models; `public` looks at the initial one, as nothing else is there at the start.
+    Differs from the paper: it ranks layers and leaves the defence to others; it names encryption and trusted execution
+    environments for the riskiest, which are not here. It ranks trained models; `public` looks at the initial one, as
+    nothing else is there at the start.
 
     References:
-        Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 4.3 and 7.
+        Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 4.3
+        and 7.
     """
 
     kind: Literal["layer_guard"] = "layer_guard"
@@ -96,13 +100,17 @@ class LayerGuard(Defence):
         if len(sources) != 1:
             got = " and ".join(f"`{name}`" for name in sources) or "none of them"
             raise InvalidValue(
-                f"{self.kind} must be told the riskiest layers by one of `layers`, `ranking` and `public`. Got {got} instead."
+                f"{self.kind} must be told the riskiest layers by one of `layers`, `ranking` and `public`. Got {got} "
+                "instead."
             )
         if len(set(self.layers)) < len(self.layers):
-            raise InvalidValue(f"The `layers` of {self.kind} must be different ones. Got {', '.join(self.layers)} instead.")
+            raise InvalidValue(
+                f"The `layers` of {self.kind} must be different ones. Got {', '.join(self.layers)} instead."
+            )
         if not self.ranking and self.risk != "property":
             raise InvalidValue(
-                f"The `risk` of {self.kind} must be left out without a `ranking` to take it from. Got `{self.risk}` instead."
+                f"The `risk` of {self.kind} must be left out without a `ranking` to take it from. Got `{self.risk}` "
+                "instead."
             )
         return self
 
@@ -152,12 +160,14 @@ class LayerGuard(Defence):
             if layer not in known:
                 if layer in dict(task.model.named_modules()):
                     raise Refusal(
-                        f"{self.kind} guards layers that learn and are shared. Got `{layer}`, which another defence has fixed."
+                        f"{self.kind} guards layers that learn and are shared. Got `{layer}`, which another defence "
+                        "has fixed."
                     )
                 raise unknown("layer", layer, known)
         if self.count > len(ranked):
             raise InvalidValue(
-                f"The `count` of {self.kind} must be at most {len(ranked)}, as many layers as are ranked. Got {self.count} instead."
+                f"The `count` of {self.kind} must be at most {len(ranked)}, as many layers as are ranked. Got "
+                f"{self.count} instead."
             )
         return dataclasses.replace(task, agreed={**task.agreed, self.key: ranked[: self.count]})
 
@@ -169,9 +179,13 @@ class LayerGuard(Defence):
     def on_message(self, message: Message, local: Local) -> Message:
         """Hand the tensors of the chosen layers to the guard, as a message of their own."""
         if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
-            raise Refusal(f"{self.kind} guards layers of gradients and updates. Got a message of kind {message.kind} instead.")
+            raise Refusal(
+                f"{self.kind} guards layers of gradients and updates. Got a message of kind {message.kind} instead."
+            )
         if "guarded" not in local.memory:
-            raise InvalidValue(f"{self.kind} must know which layers it guards before a message goes out. Call `on_task` first.")
+            raise InvalidValue(
+                f"{self.kind} must know which layers it guards before a message goes out. Call `on_task` first."
+            )
         part = {name: t for name, t in message.tensors.items() if layer_of(name) in local.memory["guarded"]}
         if not part:
             return finite(message, self.kind)
@@ -198,16 +212,21 @@ def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
     data = source.load()
     if (data.shape, data.classes) != (task.shape, task.classes):
         raise InvalidValue(
-            f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes like the private data. "
+            f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes "
+            "like the private data. "
             f"Got shape {data.shape} and {data.classes} classes instead."
         )
     drawn = public_draws(0, "layer_guard", "public").permutation(len(data.test))[:EXAMPLES]
     public: Batch = data.test.take(drawn).to(task.device)
     # The first of the norms is the Frobenius norm.
-    risks = {layer: rows[:, 0].mean().item() for layer, rows in target_norms(task, task.model.tensors(), public).items()}
+    risks = {
+        layer: rows[:, 0].mean().item() for layer, rows in target_norms(task, task.model.tensors(), public).items()
+    }
     for layer, risk in risks.items():
         if not math.isfinite(risk):
-            raise InvalidValue(f"The sensitivity of `{layer}` on public data must be a finite number. Got {risk} instead.")
+            raise InvalidValue(
+                f"The sensitivity of `{layer}` on public data must be a finite number. Got {risk} instead."
+            )
     return tuple(sorted(risks, key=lambda layer: -risks[layer]))
 
 

@@ -28,17 +28,18 @@ class LocalDP(Defence):
 
     .. math:: \tilde g = g \min\bigl(1, \tfrac{C}{\lVert g \rVert}\bigr) + \sigma C z, \qquad z \sim N(0, I),
 
-    over all tensors together, scalars included. Two participants' clipped messages differ by at most \(2C\), so each message is a Gaussian
-    mechanism with multiplier \(\sigma / 2\) between any two data sets. The party notes `local_dp.epsilon`, cumulative over all its messages,
-    `local_dp.delta`, and `local_dp.messages`, how many those are. Nothing is assumed about how batches are drawn. It protects
-    a participant as a whole, not one example of many: for that, `dp_sgd` costs far less.
+    over all tensors together, scalars included. Two participants' clipped messages differ by at most \(2C\), so each
+    message is a Gaussian mechanism with multiplier \(\sigma / 2\) between any two data sets. The party notes
+    `local_dp.epsilon`, cumulative over all its messages, `local_dp.delta`, and `local_dp.messages`, how many those are.
+    Nothing is assumed about how batches are drawn. It protects a participant as a whole, not one example of many: for
+    that, `dp_sgd` costs far less.
 
     Half precision is clipped, and the noise is added, in single precision.
 
     Args:
         clip: \(C\), the norm that no message exceeds, in (0, inf); less is stronger on the message, epsilon stays.
-        multiplier: \(\sigma\), noise over clip, in [0, 10000]; more is stronger. At 0 messages are still clipped, and epsilon is infinite:
-            there is no value that means off.
+        multiplier: \(\sigma\), noise over clip, in [0, 10000]; more is stronger. At 0 messages are still clipped, and
+            epsilon is infinite: there is no value that means off.
         delta: the probability with which the guarantee may fail, in (0, 1).
 
     Example:
@@ -53,12 +54,13 @@ class LocalDP(Defence):
         >>> print(*budgets_of(local.notes))
         epsilon at most 3.19 at delta 1e-05 (upper bound; whole messages, 2 of one participant, so that no sampling is assumed)
 
-    Differs from the paper: the noise is Gaussian and accounted for by Rényi divergence, where the definition of local privacy is
-    usually met with pure epsilon. Noise is drawn in floating point. Where messages really leave, it comes from a secret key (docs/secrets.md).
+    Differs from the paper: the noise is Gaussian and accounted for by Rényi divergence, where the definition of local
+    privacy is usually met with pure epsilon. Noise is drawn in floating point. Where messages really leave, it comes
+    from a secret key (docs/secrets.md).
 
     References:
-        Kasiviswanathan et al., "What Can We Learn Privately?", 2011, section 2 (local model); Mironov, "Rényi Differential Privacy", 2017,
-        proposition 1 (composition) and 7 (Gaussian mechanism).
+        Kasiviswanathan et al., "What Can We Learn Privately?", 2011, section 2 (local model); Mironov, "Rényi
+        Differential Privacy", 2017, proposition 1 (composition) and 7 (Gaussian mechanism).
     """
 
     kind: Literal["local_dp"] = "local_dp"

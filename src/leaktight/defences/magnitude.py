@@ -12,7 +12,8 @@ from torch import Tensor
 def whole_part(share: float, n: int, *, up: bool) -> int:
     """Return a share of n things as a whole number, rounded up or down.
 
-    The share counts as the decimal number that it prints as: 0.1 of 30 is 3, although 0.1 * 30 in floating point is not.
+    The share counts as the decimal number that it prints as: 0.1 of 30 is 3, although 0.1 * 30 in floating point is
+    not.
 
     Example:
         >>> whole_part(0.1, 30, up=True), whole_part(0.25, 10, up=True), whole_part(0.25, 10, up=False)

@@ -21,8 +21,8 @@ class MaxNorm(CutDefence):
 
     .. math:: \tilde g_i = g_i + \sqrt{\max_j \|g_j\|^2 - \|g_i\|^2} \; \xi_i \frac{g_i}{\|g_i\|}, \qquad \xi_i \sim N(0, 1),
 
-    so that \(E \|\tilde g_i\|^2\) is the same for all. It is aimed at the norm alone: each row keeps its line through the origin,
-    whose slope may tell the label, and the longest row goes out as it is. It has no setting.
+    so that \(E \|\tilde g_i\|^2\) is the same for all. It is aimed at the norm alone: each row keeps its line through
+    the origin, whose slope may tell the label, and the longest row goes out as it is. It has no setting.
 
     Where messages really leave, the noise comes from a secret key (docs/secrets.md).
 
@@ -34,8 +34,8 @@ class MaxNorm(CutDefence):
         >>> sent[0].tolist(), round(sent[1:].square().sum(1).mean().sqrt().item(), 1)
         ([3.0, 4.0], 5.0)
 
-    Differs from the paper: it is not in the paper but in its authors' published code, where a row of zeros stays zero and so stands
-    out; here such a row gets noise of the wanted length in a random direction.
+    Differs from the paper: it is not in the paper but in its authors' published code, where a row of zeros stays zero
+    and so stands out; here such a row gets noise of the wanted length in a random direction.
 
     References:
         Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, published code (`expectation`).
@@ -82,5 +82,7 @@ def _stretch(rows: Rows, local: Local) -> Tensor:
     sent = torch.where(empty, 0, factors)[:, None].add(1).mul(rows.matrix)
     if empty.any():
         count = int(empty.sum())
-        sent[empty] = local.draws.many_normals((count, rows.dimensions), rows.matrix) * (longest / math.sqrt(rows.dimensions))
+        sent[empty] = local.draws.many_normals((count, rows.dimensions), rows.matrix) * (
+            longest / math.sqrt(rows.dimensions)
+        )
     return sent

@@ -20,13 +20,14 @@ from leaktight.defences.finite import finite, finite_tensors
 class AdditiveNoise(Defence):
     """Adds independent noise to every entry, of each message or of the gradient of each local step.
 
-    Where a message is the gradient of one step the two differ in nothing but the stream. Where it is the update of many steps,
-    noise on the steps is what the polarization paper calls "DP": the optimiser sees it and the update carries its sum.
+    Where a message is the gradient of one step the two differ in nothing but the stream. Where it is the update of many
+    steps, noise on the steps is what the polarization paper calls "DP": the optimiser sees it and the update carries
+    its sum.
 
     Args:
-        each: `message` adds noise once to what goes out, `step` to the mean gradient of every local step. A step's gradient holds
-            the private parameters too, such as a private head that another defence keeps at home: with `step` they learn from
-            noisy gradients, with `message` from clean ones.
+        each: `message` adds noise once to what goes out, `step` to the mean gradient of every local step. A step's
+            gradient holds the private parameters too, such as a private head that another defence keeps at home: with
+            `step` they learn from noisy gradients, with `message` from clean ones.
     """
 
     each: Literal["message", "step"] = "message"

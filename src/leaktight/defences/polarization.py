@@ -22,7 +22,8 @@ from leaktight.core.task import Model, Task
 def polarization_loss(outputs: Tensor, codes: Tensor, margin: float) -> Tensor:
     r"""Return the polarization loss of each example, \(\sum_k \max(m - v_k t_k, 0)\).
 
-    For any margin of at least 1 it bounds the Hamming distance between the signs of the outputs and the code from above.
+    For any margin of at least 1 it bounds the Hamming distance between the signs of the outputs and the code from
+    above.
 
     Args:
         outputs: \(v\), (examples, bits).
@@ -53,14 +54,14 @@ class TwinHead(nn.Module):
 class Polarization(Defence):
     r"""Train a private head as well: its gradient on the shared body hides what the public loss reveals about the data.
 
-    Without it the gradient of the cross entropy goes out. With it every participant draws for each class a random code \(t_c\) of
-    K bits, puts a private linear head \(\Phi\) on the shared features, and trains
+    Without it the gradient of the cross entropy goes out. With it every participant draws for each class a random code
+    \(t_c\) of K bits, puts a private linear head \(\Phi\) on the shared features, and trains
 
     .. math:: L = \alpha_1 L_{CE}(u, y) + \alpha_2 \sum_k \max(m - v_k t_y^k, 0), \qquad v = \Phi(\varphi(x)),
 
-    so that what goes out of the body is \(\alpha_1 \nabla L_{CE}\) plus a perturbation that nobody else can compute. Head and codes
-    never leave the participant. The gradient of the public head has no such term: it is \(\alpha_1\) times the plain one, and
-    still tells the labels of a small batch and, of a single example, the features.
+    so that what goes out of the body is \(\alpha_1 \nabla L_{CE}\) plus a perturbation that nobody else can compute.
+    Head and codes never leave the participant. The gradient of the public head has no such term: it is \(\alpha_1\)
+    times the plain one, and still tells the labels of a small batch and, of a single example, the features.
 
     Args:
         alpha2: weight of the private loss, in [0, inf); 0 is off, more is stronger.
@@ -78,13 +79,13 @@ class Polarization(Defence):
         >>> list(own.public_parameters()) == list(task.public_parameters()), local.memory["codes"].shape
         (True, torch.Size([3, 8]))
 
-    Differs from the paper: Eq. 5 sums over the codes of all classes; here, as in Definition 2 and Algorithm 1, only the true
-    class's code counts. The text asks for \(\alpha_1 + \alpha_2 = 1\), its experiments and this default keep \(\alpha_1 = 1\). How the
-    private head starts is not said.
+    Differs from the paper: Eq. 5 sums over the codes of all classes; here, as in Definition 2 and Algorithm 1, only the
+    true class's code counts. The text asks for \(\alpha_1 + \alpha_2 = 1\), its experiments and this default keep
+    \(\alpha_1 = 1\). How the private head starts is not said.
 
     References:
-        Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020, section 3.1
-        (Eq. 4 to 6), appendix B, Algorithm 1.
+        Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020,
+        section 3.1 (Eq. 4 to 6), appendix B, Algorithm 1.
     """
 
     kind: Literal["polarization"] = "polarization"
@@ -104,7 +105,8 @@ class Polarization(Defence):
         """Put the private head beside the public one and add its loss."""
         if type(task.model) is not Model:
             raise Refusal(
-                "polarization must see a body with one head. Another defence returns more than that head's outputs; leave one of them out."
+                "polarization must see a body with one head. Another defence returns more than that head's outputs; "
+                "leave one of them out."
             )
         # Drawn once and kept in memory: where every message has a new key, they could not be drawn again.
         codes = 2.0 * local.fixed_draws(self.kind, "codes").integers(2, (task.classes, self.bits)) - 1.0
@@ -131,7 +133,9 @@ class Polarization(Defence):
         def loss(outputs: tuple[Any, Tensor], labels: Tensor) -> Tensor:
             codes: Tensor = memory["codes"]
             own = labels.to(codes.dtype) @ codes if labels.dim() == 2 else codes[labels]
-            return self.alpha1 * public(outputs[0], labels) + self.alpha2 * polarization_loss(outputs[1], own, self.margin)
+            return self.alpha1 * public(outputs[0], labels) + self.alpha2 * polarization_loss(
+                outputs[1], own, self.margin
+            )
 
         return loss
 

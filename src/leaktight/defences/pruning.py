@@ -21,14 +21,14 @@ from leaktight.defences.magnitude import largest, whole_part
 class Pruning(Defence):
     r"""Set the smallest entries of each tensor to zero, for whoever also wants smaller messages.
 
-    Without it every entry of a tensor \(g\) of \(n\) entries goes out; with it the \(\lfloor r n \rfloor\) entries of smallest
-    magnitude go out as zero and the others as they are:
+    Without it every entry of a tensor \(g\) of \(n\) entries goes out; with it the \(\lfloor r n \rfloor\) entries of
+    smallest magnitude go out as zero and the others as they are:
 
     .. math:: \tilde g_i = g_i \; [\, g_i \text{ is among the } n - \lfloor r n \rfloor \text{ largest } |g| \,].
 
     Args:
-        rate: \(r\), the share of each tensor that is zeroed, in [0, 1); 0 is off, more is stronger. At least one entry of a
-            tensor always goes out. Of equal entries at the edge the first ones stay.
+        rate: \(r\), the share of each tensor that is zeroed, in [0, 1); 0 is off, more is stronger. At least one entry
+            of a tensor always goes out. Of equal entries at the edge the first ones stay.
 
     Example:
         >>> from leaktight.core.message import Kind
@@ -36,13 +36,13 @@ class Pruning(Defence):
         >>> Pruning(rate=0.5).on_message(message, Local("client-0", seed=0)).tensors["weight"]
         tensor([3., 0., 2., 0.])
 
-    Differs from the paper: the number of zeros is exact also among equal entries, which the paper does not speak of. A layer's
-    weight and bias are pruned apart. Nothing that was left out is kept for later; `top_k` can do that.
+    Differs from the paper: the number of zeros is exact also among equal entries, which the paper does not speak of. A
+    layer's weight and bias are pruned apart. Nothing that was left out is kept for later; `top_k` can do that.
 
     References:
-        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 5.1 (rates 0.7,
-        0.95, 0.99), after Dutta et al., "On the Discrepancy between the Theoretical Analysis and Practical Implementations of
-        Compressed Communication for Distributed Deep Learning", 2019.
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 5.1
+        (rates 0.7, 0.95, 0.99), after Dutta et al., "On the Discrepancy between the Theoretical Analysis and Practical
+        Implementations of Compressed Communication for Distributed Deep Learning", 2019.
     """
 
     kind: Literal["pruning"] = "pruning"

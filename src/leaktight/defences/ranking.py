@@ -21,7 +21,8 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
 
     Args:
         path: the file, a `layers.json`.
-        risk: what they are ranked by: how much they reveal of a `property`, of the inputs (`reconstruction`), or of the `labels`.
+        risk: what they are ranked by: how much they reveal of a `property`, of the inputs (`reconstruction`), or of the
+            `labels`.
 
     Raises:
         InvalidValue: there is no such file, or it is damaged, or it has no such ranking; one sentence says which.
@@ -37,18 +38,22 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
     result = _parse(path)
     if result.get("format") != FORMAT:
         raise InvalidValue(
-            f"The file `{path}` must be a result of `leaktight layers` of format {FORMAT}. Got format {excerpt(result.get('format'))} instead."
+            f"The file `{path}` must be a result of `leaktight layers` of format {FORMAT}. Got format "
+            f"{excerpt(result.get('format'))} instead."
         )
     rankings = result.get("ranking")
     if not isinstance(rankings, dict):
-        raise InvalidValue(f"The file `{path}` must hold a `ranking` of layers. It does not; run `leaktight layers` again.")
+        raise InvalidValue(
+            f"The file `{path}` must hold a `ranking` of layers. It does not; run `leaktight layers` again."
+        )
     if risk not in rankings:
         raise InvalidValue(f"The file `{path}` has no ranking by `{risk}`. {did_you_mean(risk, rankings)}")
     layers = rankings[risk]
     named = isinstance(layers, list) and all(isinstance(layer, str) and layer for layer in layers)
     if not named or not layers or len(set(layers)) != len(layers):
         raise InvalidValue(
-            f"The ranking by `{risk}` in `{path}` must be a list of layers, each once. It is not; run `leaktight layers` again."
+            f"The ranking by `{risk}` in `{path}` must be a list of layers, each once. It is not; run "
+            "`leaktight layers` again."
         )
     return tuple(layers)
 
@@ -62,5 +67,7 @@ def _parse(path: Path) -> dict[str, Any]:
             f"The file `{path}` must be a whole result of `leaktight layers`. It is damaged ({error}); run that again."
         ) from None
     if not isinstance(result, dict):
-        raise InvalidValue(f"The file `{path}` must be a result of `leaktight layers`. Got a {type(result).__name__} instead.")
+        raise InvalidValue(
+            f"The file `{path}` must be a result of `leaktight layers`. Got a {type(result).__name__} instead."
+        )
     return result

@@ -11,12 +11,13 @@ STEPS = 200
 def crossing(function: Callable[[float], float], low: float, high: float, tolerance: float) -> tuple[float, float]:
     """Narrow an interval around the place where an increasing function crosses zero; return its two ends.
 
-    Inverse quadratic interpolation where the last three points can be trusted, else halving: a few steps on a smooth function,
-    never many more than bisection. The function may be infinite.
+    Inverse quadratic interpolation where the last three points can be trusted, else halving: a few steps on a smooth
+    function, never many more than bisection. The function may be infinite.
 
-    Why not scipy: `brentq` returns one point, on either side of the zero, where the solver of sumKL needs an end that is on the safe side;
-    in that solver it took 6 to 16 % longer and moved variances that hardly matter by up to 3e-5. `scipy.optimize.elementwise.find_root` is
-    this algorithm and returns the bracket, but is made for arrays: one number costs it some 80 times as long.
+    Why not scipy: `brentq` returns one point, on either side of the zero, where the solver of sumKL needs an end that
+    is on the safe side; in that solver it took 6 to 16 % longer and moved variances that hardly matter by up to 3e-5.
+    `scipy.optimize.elementwise.find_root` is this algorithm and returns the bracket, but is made for arrays: one number
+    costs it some 80 times as long.
 
     Args:
         function: at most 0 at `low`, at least 0 at `high`.
@@ -30,8 +31,8 @@ def crossing(function: Callable[[float], float], low: float, high: float, tolera
         (True, True)
 
     References:
-        Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function without using
-        derivatives", 1997, section 3.
+        Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function without
+        using derivatives", 1997, section 3.
     """
     newest, across = low, high
     at_newest, at_across = function(low), function(high)

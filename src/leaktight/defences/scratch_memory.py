@@ -12,7 +12,8 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 def room(shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Return memory for a result of the type and device of another tensor; its contents are undefined.
 
-    On Linux numpy asks for large pages where torch does not, and to touch fresh small pages takes longer than to fill them.
+    On Linux numpy asks for large pages where torch does not, and to touch fresh small pages takes longer than to fill
+    them.
 
     Example:
         >>> room((2, 3), torch.zeros(1, dtype=torch.float64)).dtype

@@ -38,13 +38,16 @@ class _Swept:
     """A strength that is the field in use: of the class, and of a defence with a bound, the bound; else the scale."""
 
     def __get__(self, defence: SumKL | None, owner: type[SumKL]) -> Strength:
-        return Strength("bound", "up", None) if defence is None or defence.scale is None else Strength("scale", "up", 0.0)
+        return (
+            Strength("bound", "up", None) if defence is None or defence.scale is None else Strength("scale", "up", 0.0)
+        )
 
 
 class SumKL(CutDefence):
     r"""Add the noise to cut gradients that makes positives and negatives hardest to tell apart, for a label party.
 
-    Without it row \(g_i\) of example \(i\) goes out as it is, and its length or direction tells the label \(y_i\); with it
+    Without it row \(g_i\) of example \(i\) goes out as it is, and its length or direction tells the label \(y_i\); with
+    it
 
     .. math:: \tilde g_i = g_i + n_i, \quad n_i \sim N(0, \Sigma_{y_i}), \quad
         \Sigma_k = \frac{\lambda_1^{(k)} - \lambda_2^{(k)}}{\|\Delta g\|^2} \Delta g \Delta g^T + \lambda_2^{(k)} I,
@@ -54,39 +57,44 @@ class SumKL(CutDefence):
     .. math:: \mathrm{sumKL} = \mathrm{KL}(\tilde P_1 \| \tilde P_0) + \mathrm{KL}(\tilde P_0 \| \tilde P_1) \quad \text{subject to} \quad
         p \, \mathrm{tr} \Sigma_1 + (1 - p) \, \mathrm{tr} \Sigma_0 \le P
 
-    for classes \(N(\bar g_0, u I)\) and \(N(\bar g_1, v I)\); u, v, the means and the share of positives p are the batch's. Any detector's mean of
-    false positive and false negative rate is then at least \(\tfrac12 - \tfrac14 \sqrt{\mathrm{sumKL}}\). That holds for Gaussian gradients of equal
-    variance in all directions, which real ones are not: let attacks tell how far it holds.
+    for classes \(N(\bar g_0, u I)\) and \(N(\bar g_1, v I)\); u, v, the means and the share of positives p are the
+    batch's. Any detector's mean of false positive and false negative rate is then at least \(\tfrac12 - \tfrac14
+    \sqrt{\mathrm{sumKL}}\). That holds for Gaussian gradients of equal variance in all directions, which real ones are
+    not: let attacks tell how far it holds.
 
-    Who sees an example in many messages and adds up its scores sees more than in one: noise is drawn anew each time, and divergences of
-    independent messages add, so that over T passes through the data
+    Who sees an example in many messages and adds up its scores sees more than in one: noise is drawn anew each time,
+    and divergences of independent messages add, so that over T passes through the data
 
     .. math:: \mathrm{sumKL}_T \le T \, \mathrm{sumKL}, \qquad L_T \ge \tfrac12 - \tfrac14 \sqrt{T \, \mathrm{sumKL}} .
 
-    A bound for one message alone, of 0.4, is 0.05 after 20 passes, and attacks that add up reach an AUC of almost 0.9. To keep 0.4 over a
-    training run of 20 passes ask for `bound = 0.4, passes = 20`: each message then gets the noise that leaves a twentieth of the divergence, and the
-    model learns accordingly less.
+    A bound for one message alone, of 0.4, is 0.05 after 20 passes, and attacks that add up reach an AUC of almost 0.9.
+    To keep 0.4 over a training run of 20 passes ask for `bound = 0.4, passes = 20`: each message then gets the noise
+    that leaves a twentieth of the divergence, and the model learns accordingly less.
 
-    What the batch does not show comes from the last one that had both classes: of a batch of one class the other class's variance,
-    the difference of the means and the share. Before there was one, the other class is taken for the mirror image of this one, as
-    it is under the logistic loss where nothing is learned yet. A batch of one class gets noise in any case, unless its rows are zero, and no bound
-    is noted for it. Where both classes are there and alike enough to meet the bound, no noise is added.
+    What the batch does not show comes from the last one that had both classes: of a batch of one class the other
+    class's variance, the difference of the means and the share. Before there was one, the other class is taken for the
+    mirror image of this one, as it is under the logistic loss where nothing is learned yet. A batch of one class gets
+    noise in any case, unless its rows are zero, and no bound is noted for it. Where both classes are there and alike
+    enough to meet the bound, no noise is added.
 
     Where messages really leave, the noise comes from a secret key (docs/secrets.md).
 
     Args:
-        bound: \(L\), the detection error that no detector may fall below, in (0, 0.5); more is stronger. P is then the least power that
-            meets it, \(\mathrm{sumKL} \le (2 - 4 L)^2 / T\). 0.4 if neither is given.
-        passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As many as the training run
-            has passes bounds the whole of it; the default, 1, bounds each message by itself. It goes with a bound.
-        scale: in place of a bound, the power relative to the squared distance of the means, \(P = \text{scale} \cdot \|\Delta g\|^2\), in
-            [0, inf); 0 is off, more is stronger. If the means coincide, relative to the larger class's mean squared distance from them.
+        bound: \(L\), the detection error that no detector may fall below, in (0, 0.5); more is stronger. P is then the
+            least power that meets it, \(\mathrm{sumKL} \le (2 - 4 L)^2 / T\). 0.4 if neither is given.
+        passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As
+            many as the training run has passes bounds the whole of it; the default, 1, bounds each message by itself.
+            It goes with a bound.
+        scale: in place of a bound, the power relative to the squared distance of the means, \(P = \text{scale} \cdot
+            \|\Delta g\|^2\), in [0, inf); 0 is off, more is stronger. If the means coincide, relative to the larger
+            class's mean squared distance from them.
 
-    Notes, of which larger is worse: on the last message, if it had both classes, `sumkl.before` and `sumkl.after` (the largest number stands for
-    infinity) and `sumkl.detection`, one minus the detection error that holds; `sumkl.highest_detection` over all such messages;
-    `sumkl.one_class`, how many had one class and therefore no bound. Of the whole run so far, `sumkl.run`, the divergences of all messages
-    about an example added up, as often as it was sent on average, and `sumkl.run_detection`, one minus the detection error that is left of them.
-    Besides, `sumkl.power` on the last message.
+    Notes, of which larger is worse: on the last message, if it had both classes, `sumkl.before` and `sumkl.after` (the
+    largest number stands for infinity) and `sumkl.detection`, one minus the detection error that holds;
+    `sumkl.highest_detection` over all such messages; `sumkl.one_class`, how many had one class and therefore no bound.
+    Of the whole run so far, `sumkl.run`, the divergences of all messages about an example added up, as often as it was
+    sent on average, and `sumkl.run_detection`, one minus the detection error that is left of them. Besides,
+    `sumkl.power` on the last message.
 
     Example:
         >>> from leaktight.core.message import Kind
@@ -99,13 +107,15 @@ class SumKL(CutDefence):
         >>> round(local.notes["sumkl.detection"], 6), round(local.notes["sumkl.power"] / 8, 2)
         (0.6, 6.18)
 
-    Differs from the paper: u belongs to the negatives and v to the positives, as in its objective and proof and not as in its text. By the same
-    naming the class that gets no noise across the difference is the one of larger variance. It bounds single messages; `passes` is ours. The power is the least that meets the
-    bound, not the first of a growing series; the solver is exact (see `sumkl_solver`). Batches of one class are protected, which
-    the published code drops or sends raw.
+    Differs from the paper: u belongs to the negatives and v to the positives, as in its objective and proof and not as
+    in its text. By the same naming the class that gets no noise across the difference is the one of larger variance. It
+    bounds single messages; `passes` is ours. The power is the least that meets the bound, not the first of a growing
+    series; the solver is exact (see `sumkl_solver`). Batches of one class are protected, which the published code drops
+    or sends raw.
 
     References:
-        Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, theorem 1, section 3.2 and appendix A.1.
+        Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, theorem 1, section 3.2 and appendix
+        A.1.
     """
 
     kind: Literal["sumkl"] = "sumkl"

@@ -12,7 +12,8 @@ from leaktight.core.errors import InvalidValue
 from leaktight.defences.divergence import Classes, ClassNoise, Protection, power, sumkl
 from leaktight.defences.root import crossing
 
-# Relative sizes below count as zero and powers above as this: far beyond what changes an answer, near enough for squares.
+# Relative sizes below count as zero and powers above as this: far beyond what changes an answer, near enough for
+# squares.
 TINY, HUGE = 1e-100, 1e100
 # A share of positives nearer to 0 or 1 is moved here for the search: a batch of 10^9 examples.
 EDGE = 1e-9
@@ -21,10 +22,11 @@ EDGE = 1e-9
 def strongest(classes: Classes, budget: float) -> Protection:
     r"""Return the noise that minimises sumKL among all whose power is at most the budget.
 
-    Let \(u \le v\); else swap the classes. Then \(\lambda_2^{(1)} = 0\) and the power is spent in full. For a given \(x = \lambda_2^{(0)}\) the best
-    \(\lambda_1\) have a closed form, and what remains is convex in \(x\): its derivative is continuous, and on each of the three
-    pieces (neither, one or the other \(\lambda_1\) at the end of its range) it rises. So the derivative's only zero on
-    \([0, \min(v - u, P / ((1 - p) d))]\) is the minimum. The problem is homogeneous: it is solved in units of the largest of u, v and g.
+    Let \(u \le v\); else swap the classes. Then \(\lambda_2^{(1)} = 0\) and the power is spent in full. For a given \(x
+    = \lambda_2^{(0)}\) the best \(\lambda_1\) have a closed form, and what remains is convex in \(x\): its derivative
+    is continuous, and on each of the three pieces (neither, one or the other \(\lambda_1\) at the end of its range) it
+    rises. So the derivative's only zero on \([0, \min(v - u, P / ((1 - p) d))]\) is the minimum. The problem is
+    homogeneous: it is solved in units of the largest of u, v and g.
 
     Args:
         classes: what the noise shall hide.
@@ -54,8 +56,9 @@ def strongest(classes: Classes, budget: float) -> Protection:
 def least(classes: Classes, allowed: float, guess: float | None = None) -> Protection:
     r"""Return the noise of least power whose sumKL is at most the allowed one.
 
-    The least sumKL for a power falls as the power grows, so the power is a root, searched for in logarithms. Where no power
-    up to \(10^{100}\) times the classes' size meets it, which only rounding can bring about, the noise of that power is returned.
+    The least sumKL for a power falls as the power grows, so the power is a root, searched for in logarithms. Where no
+    power up to \(10^{100}\) times the classes' size meets it, which only rounding can bring about, the noise of that
+    power is returned.
 
     Args:
         classes: what the noise shall hide.
@@ -147,7 +150,8 @@ def _along(x: float, u: float, v: float, g: float, d: int, p: float, budget: flo
 def _free(x: float, u: float, v: float, g: float, d: int, p: float, budget: float) -> tuple[float, float, float]:
     r"""Return what x leaves of the budget, and the best variances along the difference if none were forbidden.
 
-    On the line where the rest is spent the minimum is at \(B / A = \sqrt{(C + (1 - p) g) / (C + p g)}\), \(C = (1 - p) A + p B\).
+    On the line where the rest is spent the minimum is at \(B / A = \sqrt{(C + (1 - p) g) / (C + p g)}\), \(C = (1 - p)
+    A + p B\).
     """
     q = 1 - p
     left = max(budget - q * (d - 1) * x, 0.0)
@@ -178,7 +182,9 @@ def _relative(size: float, unit: float) -> float:
 
 
 def _scale(noise: Protection, unit: float) -> Protection:
-    return Protection(*(ClassNoise(part.along * unit, part.across * unit) for part in (noise.negatives, noise.positives)))
+    return Protection(
+        *(ClassNoise(part.along * unit, part.across * unit) for part in (noise.negatives, noise.positives))
+    )
 
 
 def _within(classes: Classes, noise: Protection, budget: float) -> Protection:

@@ -23,19 +23,21 @@ from leaktight.defences.magnitude import largest, whole_part
 class TopK(Defence):
     r"""Share only the largest entries of a message; the others go out as zero.
 
-    Without it all \(n\) entries of \(g\) go out; with it the \(k = \lceil \theta_u n \rceil\) entries of largest magnitude do:
+    Without it all \(n\) entries of \(g\) go out; with it the \(k = \lceil \theta_u n \rceil\) entries of largest
+    magnitude do:
 
     .. math:: \tilde g_i = (g_i + e_i + \sigma z_i) \; [\, i \in \mathrm{top}_k(|g + e|) \,], \qquad e \leftarrow (g + e) \text{ where it was not sent, else } 0,
 
-    with noise \(\sigma z\), \(z \sim N(0, I)\), and residual \(e\) only if asked for. The choice itself is not private: which entries
-    are large tells something about the data, noise or not.
+    with noise \(\sigma z\), \(z \sim N(0, I)\), and residual \(e\) only if asked for. The choice itself is not private:
+    which entries are large tells something about the data, noise or not.
 
     Args:
         share: \(\theta_u\), the share of entries that goes out, in (0, 1]; 1 is off, less is stronger.
         scope: `message` ranks all entries together, `tensor` takes the share of each tensor on its own.
-        noise: \(\sigma\), standard deviation of Gaussian noise on the entries that go out, in [0, inf); more is stronger.
-        residual: whether the party remembers what was not sent and adds it to its next message. More useful, and in the end
-            everything goes out.
+        noise: \(\sigma\), standard deviation of Gaussian noise on the entries that go out, in [0, inf); more is
+            stronger.
+        residual: whether the party remembers what was not sent and adds it to its next message. More useful, and in the
+            end everything goes out.
 
     Example:
         >>> tensors = {"weight": torch.tensor([3.0, -1.0, 2.0]), "bias": torch.tensor([-4.0])}
@@ -44,14 +46,14 @@ class TopK(Defence):
         >>> sent.tensors["weight"], sent.tensors["bias"]
         (tensor([3., 0., 0.]), tensor([-4.]))
 
-    Differs from the paper: only the "largest values" rule, not the random choice above a threshold. The paper bounds each
-    value by gamma and hides choice and values by the sparse vector technique with Laplace noise; here the noise is Gaussian,
-    without bound and without epsilon. What stays back enters the residual only on request. The share downloaded
-    (theta_d) is always 1.
+    Differs from the paper: only the "largest values" rule, not the random choice above a threshold. The paper bounds
+    each value by gamma and hides choice and values by the sparse vector technique with Laplace noise; here the noise is
+    Gaussian, without bound and without epsilon. What stays back enters the residual only on request. The share
+    downloaded (theta_d) is always 1.
 
     References:
-        Shokri and Shmatikov, "Privacy-Preserving Deep Learning", 2015, section 5.2 (selective parameter sharing); the residual
-        as in Aji and Heafield, "Sparse Communication for Distributed Gradient Descent", 2017, algorithm 1.
+        Shokri and Shmatikov, "Privacy-Preserving Deep Learning", 2015, section 5.2 (selective parameter sharing); the
+        residual as in Aji and Heafield, "Sparse Communication for Distributed Gradient Descent", 2017, algorithm 1.
     """
 
     kind: Literal["top_k"] = "top_k"
@@ -119,10 +121,12 @@ class TopK(Defence):
         for name, left in residual.items():
             if name not in message.tensors or message.tensors[name].shape != left.shape:
                 raise InvalidValue(
-                    f"The {message.kind} of {message.sender} must have a `{name}` of shape {tuple(left.shape)} like the one before it, "
+                    f"The {message.kind} of {message.sender} must have a `{name}` of shape {tuple(left.shape)} like "
+                    "the one before it, "
                     f"of which {self.kind} keeps a residual."
                 )
         owed = {
-            name: tensor + residual[name].to(tensor) if name in residual else tensor for name, tensor in message.tensors.items()
+            name: tensor + residual[name].to(tensor) if name in residual else tensor
+            for name, tensor in message.tensors.items()
         }
         return finite_tensors(owed, f"The residual of {message.sender} under {self.kind}")

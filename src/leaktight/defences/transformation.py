@@ -24,22 +24,24 @@ from leaktight.transforms.policy import Policy, Probability, read_policy
 class Transformation(Defence):
     r"""Train on images that went through a policy, and on nothing else, for whoever fears that gradients show the images.
 
-    Without it a message is made from the images \(x\) of a batch; with it from \(\hat x = T(x)\), where the policy T draws a branch and
-    signs for each image and each step,
+    Without it a message is made from the images \(x\) of a batch; with it from \(\hat x = T(x)\), where the policy T
+    draws a branch and signs for each image and each step,
 
     .. math:: \nabla_\theta \, \ell(f_\theta(T(x)), y) \quad \text{in place of} \quad \nabla_\theta \, \ell(f_\theta(x), y).
 
-    Whoever inverts the message finds \(\hat x\) at best. The policy is public: `outcomes` tells an attacker what T can do. It promises
-    nothing by itself; it hides as much as an attack that knows it cannot undo. There is no strength to sweep.
+    Whoever inverts the message finds \(\hat x\) at best. The policy is public: `outcomes` tells an attacker what T can
+    do. It promises nothing by itself; it hides as much as an attack that knows it cannot undo. There is no strength to
+    sweep.
 
     Args:
         policy: what is applied, as `3-1-7+43-18-18`; the published ones are in `leaktight.transforms.PUBLISHED`.
-        file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`. It is read once, when the defence is made, and
-            its policy kept in its stead: what is recorded says what was applied, whatever becomes of the file.
-        crop_flip: whether images are first padded by 4, cropped at random and flipped, as in the paper's training. Alone, without a
-            policy, it is the augmentation that the paper's undefended training run has too.
-        probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its listed probability,
-            which is weaker.
+        file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`. It is read once, when the
+            defence is made, and its policy kept in its stead: what is recorded says what was applied, whatever becomes
+            of the file.
+        crop_flip: whether images are first padded by 4, cropped at random and flipped, as in the paper's training.
+            Alone, without a policy, it is the augmentation that the paper's undefended training run has too.
+        probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its
+            listed probability, which is weaker.
 
     Example:
         >>> import torch
@@ -48,7 +50,8 @@ class Transformation(Defence):
         >>> used.inputs.shape, bool((used.inputs == batch.inputs).any())
         (torch.Size([4, 3, 32, 32]), False)
 
-    Differs from the paper: transforms in every step anew, where the paper's text also allows once for the whole data set.
+    Differs from the paper: transforms in every step anew, where the paper's text also allows once for the whole data
+    set.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.4.
@@ -75,7 +78,8 @@ class Transformation(Defence):
             raise InvalidValue(f"{self.kind} must be told its policy by one of `policy` and `file`. Got both instead.")
         if self.policy is None and not self.file and not self.crop_flip:
             raise InvalidValue(
-                f"{self.kind} must be told what to do by `policy` or `file`, or to `crop_flip`. Got none of them instead."
+                f"{self.kind} must be told what to do by `policy` or `file`, or to `crop_flip`. Got none of them "
+                "instead."
             )
         return self
 
@@ -111,8 +115,8 @@ class Transformation(Defence):
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
         """Return everything that can become of an image of this shape, with its probability, for an attacker who knows the defence.
 
-        Of `crop_flip` the flip is among the outcomes; the crop is not, as its 81 places are more than can be tried: an attacker then
-        finds the image as it was cropped.
+        Of `crop_flip` the flip is among the outcomes; the crop is not, as its 81 places are more than can be tried: an
+        attacker then finds the image as it was cropped.
         """
         self._require_images(shape)
         possible = (

@@ -18,17 +18,20 @@ from leaktight.defences.finite import finite
 class Withhold(Defence):
     r"""Leave layers out of every message, for whoever would rather not train them together than show their gradients.
 
-    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it those of the withheld layers W are not there:
+    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it those of the withheld layers
+    W are not there:
 
     .. math:: \tilde g = \{ g_l : l \notin W \}, \qquad \theta_l \leftarrow \theta_l \text{ for } l \in W.
 
-    All participants withhold the same layers, and the server keeps their parameters as they are: these layers stay at their initial
-    values, whatever the others learn around them. In the local steps behind an update they move along, and that is dropped with the
-    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and still reveal them.
+    All participants withhold the same layers, and the server keeps their parameters as they are: these layers stay at
+    their initial values, whatever the others learn around them. In the local steps behind an update they move along,
+    and that is dropped with the message. Nothing is said about a withheld layer, but the other layers' gradients come
+    from the same examples and still reveal them.
 
     Args:
-        layers: which layers, by wire name without its last part, as `body.linear1`; empty for all that there are, so that nothing goes
-            out and nothing is learned. Inside `layer_guard` leave it empty: the guard hands over the tensors of its layers only.
+        layers: which layers, by wire name without its last part, as `body.linear1`; empty for all that there are, so
+            that nothing goes out and nothing is learned. Inside `layer_guard` leave it empty: the guard hands over the
+            tensors of its layers only.
 
     Example:
         >>> import torch
@@ -37,8 +40,9 @@ class Withhold(Defence):
         >>> list(Withhold(layers=("head",)).on_message(message, Local("client-0", seed=0)).tensors)
         ['body.linear1.weight']
 
-    Differs from the paper: it proposes to run the most sensitive layers inside a trusted execution environment, or to encrypt them, so that
-    they are trained but not seen. Here there is no such environment: what is not seen is not trained either.
+    Differs from the paper: it proposes to run the most sensitive layers inside a trusted execution environment, or to
+    encrypt them, so that they are trained but not seen. Here there is no such environment: what is not seen is not
+    trained either.
 
     References:
         Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, section 7.
@@ -66,7 +70,8 @@ class Withhold(Defence):
         """Drop the tensors of these layers, or all."""
         if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
             raise Refusal(
-                f"{self.kind} leaves layers out of gradients and updates. Got a message of kind {message.kind} instead, "
+                f"{self.kind} leaves layers out of gradients and updates. Got a message of kind {message.kind} "
+                "instead, "
                 "without which the other party cannot go on."
             )
         known = dict.fromkeys(map(layer_of, message.tensors))
@@ -76,7 +81,8 @@ class Withhold(Defence):
             # A part of which something goes out is a group of layers, whose own names are to be given.
             if layer in local.parts and not any(other.startswith(f"{layer}.") for other in known):
                 raise Refusal(
-                    f"{self.kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back from it."
+                    f"{self.kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back "
+                    "from it."
                 )
             raise unknown("layer", layer, known)
         dropped = self.layers or known

@@ -1,4 +1,7 @@
-"""Findings: what the readings of an audit mean. The one place that says what leaks, how far that is known, and what to do about it."""
+"""Findings: what the readings of an audit mean.
+
+The one place that says what leaks, how far that is known, and what to do about it.
+"""
 
 from leaktight.findings.images import Images
 from leaktight.findings.kind import LeakKind, leak_kinds

@@ -38,11 +38,12 @@ class Advice:
 def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
     """Return the cheapest defence that was shown to protect, and the best within each budget of accuracy, for each kind of leak.
 
-    Only what was shown to help is named: `bounded` by an epsilon that implies something, `not broken`, or `reduced`; never what is
-    `unknown`, and never a defence under which the model learned nothing. If it learned nothing without a defence, or was never trained,
-    nothing is named. A defence qualifies by its measured loss; if its interval reaches beyond the budget, the sentence says so. The best
-    is the one with the best word, then the one under which the strongest attack gets least; of equals, the cheapest. Whatever is
-    recommended rests on the attacks tried, and the last answer says so.
+    Only what was shown to help is named: `bounded` by an epsilon that implies something, `not broken`, or `reduced`;
+    never what is `unknown`, and never a defence under which the model learned nothing. If it learned nothing without a
+    defence, or was never trained, nothing is named. A defence qualifies by its measured loss; if its interval reaches
+    beyond the budget, the sentence says so. The best is the one with the best word, then the one under which the
+    strongest attack gets least; of equals, the cheapest. Whatever is recommended rests on the attacks tried, and the
+    last answer says so.
 
     Args:
         summary: what was measured.

@@ -40,7 +40,9 @@ class Bound:
             At 1 % false alarms an attacker may still find nearly all of the examples that were there, so the epsilon promises next to nothing.
         """
         if self.is_telling:
-            return f"At 1 % false alarms no attacker finds more than {_rate(self.rate)} of the examples that were there."
+            return (
+                f"At 1 % false alarms no attacker finds more than {_rate(self.rate)} of the examples that were there."
+            )
         little = "next to nothing" if self.rate > 0.9 else "little"
         said = f"At 1 % false alarms an attacker may still find {_rate(self.rate)} of the examples that were there"
         return f"{said}, so the epsilon promises {little}."
@@ -61,7 +63,8 @@ def largest_rate(epsilon: float, delta: float, false_positives: float = FALSE_PO
         (0.0272, 0.01, 1.0)
 
     References:
-        Kairouz, Oh and Viswanath, The Composition Theorem for Differential Privacy, 2015, Theorem 2.1 (both lines of the trade-off).
+        Kairouz, Oh and Viswanath, The Composition Theorem for Differential Privacy, 2015, Theorem 2.1 (both lines of
+        the trade-off).
     """
     # Beyond 700 the exponential overflows, and everything is allowed long before.
     grown = math.exp(min(epsilon, 700.0))

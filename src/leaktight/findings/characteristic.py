@@ -59,8 +59,8 @@ class Curve:
         stage: when in training it was measured.
         spots: at least two, from weak to strong where the defence says which way that is.
         base: the same without defence: the reference, not a part of the curve; None if it was not measured.
-        caps: for each distance that was measured, the calibrated averaged performance; `n` is its number of strengths. None where
-            the model is no use even without defence: a product with nothing says nothing.
+        caps: for each distance that was measured, the calibrated averaged performance; `n` is its number of strengths.
+            None where the model is no use even without defence: a product with nothing says nothing.
     """
 
     scenario: int
@@ -129,7 +129,9 @@ def _curve(sweep: Sweep, by_defence: Mapping[str, Row], base: Row | None) -> Cur
     spots = tuple(Spot(value, by_defence[defence.key]) for value, defence in sweep.members)
     first = spots[0].row
     caps = {aim: found for aim in DISTANCES if (found := _cap(spots, aim))}
-    return Curve(first.scenario, sweep.family, sweep.field, first.attack, first.batch_size, first.stage, spots, base, caps)
+    return Curve(
+        first.scenario, sweep.family, sweep.field, first.attack, first.batch_size, first.stage, spots, base, caps
+    )
 
 
 def _cap(spots: Sequence[Spot], aim: str) -> Reading | None:

@@ -56,7 +56,8 @@ class Entry:
     def beats(self, other: Entry) -> bool:
         """Return whether it got more than another from the same messages.
 
-        The dear attacks of a suite may be tried only where cheap ones failed: then the two speak of other messages, and neither wins.
+        The dear attacks of a suite may be tried only where cheap ones failed: then the two speak of other messages, and
+        neither wins.
         """
         first, second = common(self.row, other.row)
         same = not (self.suite or other.suite) or (first is not None and second is not None and first.n == second.n)
@@ -66,7 +67,8 @@ class Entry:
 def entries_of(records: Sequence[Record]) -> dict[Place, list[Entry]]:
     """Return every attack that was tried, by the messages that it was tried on.
 
-    Of attacks that were tried together each is an entry, and their joint answer is none: it is chosen by what an attacker can see.
+    Of attacks that were tried together each is an entry, and their joint answer is none: it is chosen by what an
+    attacker can see.
     """
     probes = {record.cell.key: record.cell.probe for record in records}
     found: dict[Place, list[Entry]] = {}

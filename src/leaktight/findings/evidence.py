@@ -12,7 +12,10 @@ from leaktight.findings.rows import Row
 from leaktight.findings.strongest import strongest_part
 
 MOST_FAILED = 0.2
-"""The largest share of an attack's searches that may have failed: of eight searches one. What the others did not find is evidence."""
+"""The largest share of an attack's searches that may have failed: of eight searches one.
+
+What the others did not find is evidence.
+"""
 HALF = 0.5
 """How much of what is read without a defence counts as that: an attack that reads less does not work, and who still reads it leaks."""
 PRINCIPLES: dict[Principle, str] = {
@@ -35,7 +38,8 @@ class Tried:
         row: what it reached.
         twin: what the same attack reached in the same setting without a defence; None if that was not measured.
         strongest: what the strongest attack reached in that setting without a defence; None if nothing was measured.
-        victims: how many victims there are; an attack of several that are tried together may have met some of them only.
+        victims: how many victims there are; an attack of several that are tried together may have met some of them
+            only.
     """
 
     kind: LeakKind
@@ -59,7 +63,8 @@ class Tried:
     def reads_undefended(self) -> bool:
         """Whether it reads its undefended twin, and there at least half of what the strongest attack on undefended messages reads.
 
-        An attack that is lucky once in eight images loses that one by luck too: that it then reads nothing says nothing of a defence.
+        An attack that is lucky once in eight images loses that one by luck too: that it then reads nothing says nothing
+        of a defence.
         """
         if self.twin is None or not self.kind.is_read(self.twin):
             return False
@@ -183,7 +188,9 @@ def _flaws(tried: Sequence[Tried]) -> str:
     for one in tried:
         if not one.counts:
             names.setdefault(one.flaw, {})[one.name] = None
-    return "; ".join(f"{join_words(list(who))} {_plural(flaw) if len(who) > 1 else flaw}" for flaw, who in names.items())
+    return "; ".join(
+        f"{join_words(list(who))} {_plural(flaw) if len(who) > 1 else flaw}" for flaw, who in names.items()
+    )
 
 
 def _plural(flaw: str) -> str:

@@ -1,7 +1,7 @@
 """Flags: reasons to doubt the audit itself, each with what to do about it.
 
-A flag is not a finding about a defence. It says that a number of this audit may mislead. A report without flags has passed
-every check here, no more. A new check is a function from records to flags, added to `CHECKS`.
+A flag is not a finding about a defence. It says that a number of this audit may mislead. A report without flags has
+passed every check here, no more. A new check is a function from records to flags, added to `CHECKS`.
 """
 
 from __future__ import annotations

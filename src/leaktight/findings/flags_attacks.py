@@ -25,7 +25,12 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
     flags = []
     groups: dict[str, list[Row]] = {}
     for row in rows_of(records):
-        if is_undefended(row.defence) and not row.layer and (reading := main_reading(row)) and reading.chance is not None:
+        if (
+            is_undefended(row.defence)
+            and not row.layer
+            and (reading := main_reading(row))
+            and reading.chance is not None
+        ):
             groups.setdefault(row.attack, []).append(row)
     for attack, rows in groups.items():
         blind = [row for row in rows if (kind := first_kind(row)) and not kind.beats_chance(row)]
@@ -34,7 +39,8 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
             flags.append(
                 Flag(
                     "attack_at_chance",
-                    f"The attack {attack} did no better than guessing without any defence ({where}), so there its failure against a defence shows nothing. "
+                    f"The attack {attack} did no better than guessing without any defence ({where}), so there its "
+                    "failure against a defence shows nothing. "
                     "Give it more iterations or restarts, or use another attack.",
                     cells_of(blind),
                 )
@@ -63,7 +69,8 @@ def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
     return [
         Flag(
             "only_non_adaptive",
-            f"No attack that models the defence was run against {names}, {assumed}. Read the protection as an upper bound: an attacker who models the defence may get more.",
+            f"No attack that models the defence was run against {names}, {assumed}. Read the protection as an upper "
+            "bound: an attacker who models the defence may get more.",
             tuple(record.cell.key for group in untried for record in group),
         )
     ]
@@ -78,7 +85,9 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
     rows = rows_of(records)
     for row in rows:
         if not is_undefended(row.defence) and row.defence.strength is not None:
-            groups.setdefault((row.scenario, family_of(row.defence), row.attack, row.batch_size, row.stage), []).append(row)
+            groups.setdefault((row.scenario, family_of(row.defence), row.attack, row.batch_size, row.stage), []).append(
+                row
+            )
     flags = []
     for (scenario, family, attack, batch_size, stage), swept in groups.items():
         bare = [
@@ -94,11 +103,14 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
             if (weaker := [weak for weak in ordered[:place] if beats(strong, weak)])
         ]
         if growing:
-            steps = join_words([f"from {name_of(weak.defence)} to {name_of(strong.defence)}" for weak, strong in growing])
+            steps = join_words(
+                [f"from {name_of(weak.defence)} to {name_of(strong.defence)}" for weak, strong in growing]
+            )
             flags.append(
                 Flag(
                     "leakage_grows",
-                    f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} ({swept[0].setting}). "
+                    f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} "
+                    f"({swept[0].setting}). "
                     "Use more victims, or tune the attack at the weaker setting.",
                     cells_of([row for pair in growing for row in pair]),
                 )

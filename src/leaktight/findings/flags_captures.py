@@ -1,4 +1,7 @@
-"""Flags about captures: why an attack on them may have failed, or what its success is worth. Each check is one cause."""
+"""Flags about captures: why an attack on them may have failed, or what its success is worth.
+
+Each check is one cause.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +55,15 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
         blind = noise[_place(record)]
         fits = left.value < FITS * blind
         meaning = (
-            "so it found examples that explain the messages" if fits else "so it explains the messages hardly better than noise"
+            "so it found examples that explain the messages"
+            if fits
+            else "so it explains the messages hardly better than noise"
         )
         flags.append(
             Flag(
                 "objective_against_noise",
-                f"The attack {label_of(record.cell)} was left with {left.value:.3g} of its objective, and with {blind:.3g} on noise of the same "
+                f"The attack {label_of(record.cell)} was left with {left.value:.3g} of its objective, and with "
+                f"{blind:.3g} on noise of the same "
                 f"size, {meaning} (batches of {record.cell.batch_size}).",
                 (record.cell.key,),
                 "info",
@@ -68,9 +74,12 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
 
 def blank_chance(records: Sequence[Record]) -> list[Flag]:
     """Without public examples the chance level is that of grey or noise, which a blurred mean would beat."""
-    plain = [record for record in _captured(records) if _has_truth(record) and _rebuilds(record) and _public(record) is None]
+    plain = [
+        record for record in _captured(records) if _has_truth(record) and _rebuilds(record) and _public(record) is None
+    ]
     said = (
-        "Chance levels are those of grey and noise, as no public examples were given: an attack that answers a mean image beats them. "
+        "Chance levels are those of grey and noise, as no public examples were given: an attack that answers a mean "
+        "image beats them. "
         "Give examples of the same kind with `--data`."
     )
     return [Flag("blank_chance", said, _keys(plain))] if plain else []
@@ -82,8 +91,10 @@ def vanishing_gradients(records: Sequence[Record]) -> list[Flag]:
         records,
         "vanished",
         "vanishing_gradients",
-        "{count} of {total} captured messages are faint, or fade on their way to the first layer, so that little of the examples is left in "
-        "them: an attack that fails there shows vanishing gradients, not protection. Record messages from earlier in training too.",
+        "{count} of {total} captured messages are faint, or fade on their way to the first layer, so that little of "
+        "the examples is left in "
+        "them: an attack that fails there shows vanishing gradients, not protection. Record messages from earlier in "
+        "training too.",
     )
 
 
@@ -93,7 +104,8 @@ def batch_norm_in_training(records: Sequence[Record]) -> list[Flag]:
         records,
         "batch_norms",
         "batch_norm_in_training",
-        "Batch norm (layers: {count}) normalised by the private batch, while attacks replay it by running statistics: a failure may be that "
+        "Batch norm (layers: {count}) normalised by the private batch, while attacks replay it by running statistics: "
+        "a failure may be that "
         "mismatch. Train with it in evaluation mode, or read the numbers as a lower bound of the leak.",
     )
 
@@ -104,7 +116,8 @@ def dropout_in_training(records: Sequence[Record]) -> list[Flag]:
         records,
         "dropouts",
         "dropout_in_training",
-        "Dropout (layers: {count}) drew at random, and no attack here knows its draws: a failure may be that. Read the numbers as a lower bound.",
+        "Dropout (layers: {count}) drew at random, and no attack here knows its draws: a failure may be that. Read "
+        "the numbers as a lower bound.",
     )
 
 
@@ -114,14 +127,16 @@ def label_counts_unknown(records: Sequence[Record]) -> list[Flag]:
         records,
         "unknown_examples",
         "label_counts_unknown",
-        "Nobody told how many examples are behind {count} of {total} captured messages: they were attacked as if it were one to each step. "
+        "Nobody told how many examples are behind {count} of {total} captured messages: they were attacked as if it "
+        "were one to each step. "
         "Record `examples`.",
     )
     return unknown or _noted(
         records,
         "several_examples",
         "label_counts_unknown",
-        "Behind {count} of {total} captured messages are several examples, whose labels were only estimated from the last layer: with wrong "
+        "Behind {count} of {total} captured messages are several examples, whose labels were only estimated from the "
+        "last layer: with wrong "
         "counts a search cannot succeed. An attacker who knows the labels gets more.",
         "info",
     )
@@ -133,7 +148,8 @@ def local_steps_unknown(records: Sequence[Record]) -> list[Flag]:
         records,
         "unknown_steps",
         "local_steps_unknown",
-        "How many local steps of what size made {count} of {total} captured updates is unknown: each was attacked as one step, so that only "
+        "How many local steps of what size made {count} of {total} captured updates is unknown: each was attacked as "
+        "one step, so that only "
         "its direction counts. Record `local_steps` and `learning_rate`; an attacker can guess them.",
     )
 
@@ -147,7 +163,8 @@ def diverged(records: Sequence[Record]) -> list[Flag]:
             flags.append(
                 Flag(
                     "diverged",
-                    f"{lost.value:.0f} of {lost.n} searches of {label_of(record.cell)} diverged, so that their failure says nothing about the "
+                    f"{lost.value:.0f} of {lost.n} searches of {label_of(record.cell)} diverged, so that their "
+                    "failure says nothing about the "
                     "messages. Use a smaller learning rate, more restarts or another attack.",
                     (record.cell.key,),
                 )
@@ -168,7 +185,8 @@ def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
         if sent and open_to and not any(map(_succeeds, sent)):
             names = join_words(list(dict.fromkeys(label_of(record.cell) for record in open_to)))
             said = (
-                f"What the senders did works against {names}: of the same batches undefended images are recognised, of the captured messages "
+                f"What the senders did works against {names}: of the same batches undefended images are recognised, "
+                "of the captured messages "
                 "none. Labels are judged apart."
             )
             flags.append(Flag("captured_defence_works", said, _keys([*open_to, *sent]), "info"))

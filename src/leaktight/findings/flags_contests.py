@@ -25,8 +25,8 @@ Beaten = tuple[Entry, Entry]
 def cheap_beats_expensive(records: Sequence[Record]) -> list[Flag]:
     """An expensive attack that a cheap one beats is stuck; numbers that rest on it alone understate the leak.
 
-    Cheap is what needs no search: a formula, a statistic, and less so a model learned once. A label that a formula reads and a search
-    misses counts too.
+    Cheap is what needs no search: a formula, a statistic, and less so a model learned once. A label that a formula
+    reads and a search misses counts too.
     """
 
     def wins(cheap: Entry, dear: Entry) -> bool:
@@ -36,7 +36,8 @@ def cheap_beats_expensive(records: Sequence[Record]) -> list[Flag]:
     return [
         _flag(
             "cheap_beats_expensive",
-            f"The {_word(cheap)} attack {cheap.name} beats {dear.name} {_where(pairs)}. The verdict uses the better one; do not read protection from "
+            f"The {_word(cheap)} attack {cheap.name} beats {dear.name} {_where(pairs)}. The verdict uses the better "
+            "one; do not read protection from "
             f"the numbers of {dear.name} before it has more iterations or restarts, or a better start.",
             pairs,
         )
@@ -58,8 +59,10 @@ def adaptive_below_plain(records: Sequence[Record]) -> list[Flag]:
     return [
         _flag(
             "adaptive_below_plain",
-            f"The attack {adaptive.name} models the defence and gets less than {plain.name}, which ignores it, {_where(pairs)}: it is "
-            "badly set or its model of the defence is wrong. Its failure shows no protection; check its model (conformance), and give it more iterations.",
+            f"The attack {adaptive.name} models the defence and gets less than {plain.name}, which ignores it, "
+            f"{_where(pairs)}: it is "
+            "badly set or its model of the defence is wrong. Its failure shows no protection; check its model "
+            "(conformance), and give it more iterations.",
             pairs,
         )
         for (plain, adaptive), pairs in _contests(records, wins)
@@ -75,8 +78,10 @@ def more_budget_hurts(records: Sequence[Record]) -> list[Flag]:
     return [
         _flag(
             "more_budget_hurts",
-            f"The attack {more.name} has the settings of {less.name} and a larger budget ({_budget(less, more)}), and gets less {_where(pairs)}: its "
-            "objective leads away from the truth, or it diverges. Trust neither as the end of what can be got; try another distance, prior or step.",
+            f"The attack {more.name} has the settings of {less.name} and a larger budget ({_budget(less, more)}), and "
+            f"gets less {_where(pairs)}: its "
+            "objective leads away from the truth, or it diverges. Trust neither as the end of what can be got; try "
+            "another distance, prior or step.",
             pairs,
         )
         for (less, more), pairs in _contests(records, wins)

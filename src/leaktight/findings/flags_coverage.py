@@ -25,13 +25,17 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
         cell = record.cell
         if cell.defence.redraws and not is_undefended(cell.defence) and _sends_several(record):
             groups.setdefault((cell.scenario.key, cell.defence.key), []).append(record)
-    alone = [group for group in groups.values() if not any(attack.joins for record in group for attack in attacks_in(record))]
+    alone = [
+        group for group in groups.values() if not any(attack.joins for record in group for attack in attacks_in(record))
+    ]
     if not alone:
         return []
     names = join_words(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
     said = (
-        f"What is drawn under {names} is new in every message, and every attack took messages one at a time, although a training sends several about "
-        'the same examples: over them it averages out. Add an attack that joins messages (`messages = "joined"`, or scores added up over passes).'
+        f"What is drawn under {names} is new in every message, and every attack took messages one at a time, although "
+        "a training sends several about "
+        'the same examples: over them it averages out. Add an attack that joins messages (`messages = "joined"`, or '
+        "scores added up over passes)."
     )
     return [Flag("one_message_at_a_time", said, tuple(record.cell.key for group in alone for record in group))]
 
@@ -39,8 +43,8 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
 def one_stage_attacked(records: Sequence[Record]) -> list[Flag]:
     """What a message tells changes while the model learns; one moment says nothing of the others.
 
-    Before training images are as a rule rebuilt best, so that this moment alone is a note and any other one a doubt. An attacker who sits
-    in the training attacks all of it.
+    Before training images are as a rule rebuilt best, so that this moment alone is a note and any other one a doubt. An
+    attacker who sits in the training attacks all of it.
     """
     groups: dict[str, list[Record]] = {}
     for record in _attempts(records):
@@ -68,7 +72,11 @@ def one_stage_attacked(records: Sequence[Record]) -> list[Flag]:
 def _attempts(records: Sequence[Record]) -> Iterator[Record]:
     """Return what was measured by an attack."""
     for record in records:
-        if record.status is Status.DONE and record.cell.purpose == "measure" and attack_of(record.cell.probe) is not None:
+        if (
+            record.status is Status.DONE
+            and record.cell.purpose == "measure"
+            and attack_of(record.cell.probe) is not None
+        ):
             yield record
 
 

@@ -42,7 +42,8 @@ def control_not_exact(records: Sequence[Record]) -> list[Flag]:
     return [
         Flag(
             "control_not_exact",
-            f"{len(wrong)} of {len(controls)} control cells did not recover the known answer. Trust no other number before that is explained: look at their readings below.",
+            f"{len(wrong)} of {len(controls)} control cells did not recover the known answer. Trust no other number "
+            "before that is explained: look at their readings below.",
             tuple(record.cell.key for record in wrong),
         )
     ]
@@ -62,7 +63,8 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
     return [
         Flag(
             "null_above_chance",
-            f"The attack {label_of(record.cell)} does better than chance in {join_words(names)} on messages that hold only noise. "
+            f"The attack {label_of(record.cell)} does better than chance in {join_words(names)} on messages that hold "
+            "only noise. "
             "Either it sees something it should not, or the chance level is wrong; do not trust its other numbers.",
             (record.cell.key,),
         )
@@ -76,7 +78,8 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
 def far_from_chance(reading: Reading) -> bool:
     """Return whether a reading on noise lies on the leaking side of chance by more than twice its interval.
 
-    Where the chance level is exact, as that of an AUC is, one null cell in forty lies beyond its interval by luck alone, and an audit has many.
+    Where the chance level is exact, as that of an AUC is, one null cell in forty lies beyond its interval by luck
+    alone, and an audit has many.
 
     Example:
         >>> lucky = Reading(name="leak_auc", value=0.55, low=0.51, high=0.58, chance=0.5, leaks="high")
@@ -92,7 +95,10 @@ def far_from_chance(reading: Reading) -> bool:
 def utility_at_majority(records: Sequence[Record]) -> list[Flag]:
     """A model that has learned nothing is private and useless; a defence must not be praised for it."""
     rows = [row for row in rows_of(records) if row.useless or row.unpriced == UNTRAINED]
-    return [_at_majority([row for row in rows if row.scenario == number]) for number in sorted({row.scenario for row in rows})]
+    return [
+        _at_majority([row for row in rows if row.scenario == number])
+        for number in sorted({row.scenario for row in rows})
+    ]
 
 
 def _at_majority(rows: Sequence[Row]) -> Flag:
@@ -101,12 +107,14 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
     utility, why = rows[0].utility, rows[0].unpriced
     if why:
         said = (
-            f"{capital(why)}, so no price in {utility_name(utility)} can be read off. Train longer before comparing defences."
+            f"{capital(why)}, so no price in {utility_name(utility)} can be read off. Train longer before comparing "
+            "defences."
         )
     else:
         names = join_words(list(dict.fromkeys(name_of(row.defence) for row in rows)))
         said = (
-            f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that learned "
+            f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that "
+            "learned "
             "nothing. Weaken the defence, or train longer."
         )
     return Flag("utility_at_majority", f"{where}{said}", cells, "info" if why == UNTRAINED else "doubt")
@@ -114,12 +122,15 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
 
 def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
     """A price whose test rows were not kept has the interval of two independent samples: too wide, so that a real price may not show."""
-    rows = [row for row in rows_of(records) if row.loss is not None and not row.loss.paired and row.loss.low is not None]
+    rows = [
+        row for row in rows_of(records) if row.loss is not None and not row.loss.paired and row.loss.low is not None
+    ]
     if not rows:
         return []
     names = join_words(list(dict.fromkeys(family_of(row.defence) for row in rows)))
     said = (
-        f"What became of each test row was not kept for {names}, so the intervals of its price are those of independent samples, as a rule too "
+        f"What became of each test row was not kept for {names}, so the intervals of its price are those of "
+        "independent samples, as a rule too "
         f"wide. Measure again with a scenario that keeps it, and with at most {MOST_ROWS} test rows."
     )
     return [Flag("prices_not_paired", said, tuple(dict.fromkeys(key for row in rows for key in row.cells)), "info")]
@@ -145,7 +156,8 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
         flags.append(
             Flag(
                 "privacy_without_epsilon",
-                f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise multiplier above 0.",
+                f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise "
+                "multiplier above 0.",
                 tuple(record.cell.key for record in bare),
             )
         )
@@ -153,7 +165,8 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
         flags.append(
             Flag(
                 "noise_is_not_privacy",
-                f"{join_words(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it is not differential privacy and has no epsilon. "
+                f"{join_words(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it "
+                "is not differential privacy and has no epsilon. "
                 "Do not report it as such; use dp_sgd for a guarantee.",
                 tuple(key for keys in noisy.values() for key in keys),
                 "info",
@@ -163,8 +176,10 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
         flags.append(
             Flag(
                 "noise_is_not_privacy",
-                f"The noise of {join_words(list(hiding))} hides labels without an epsilon: it is not differential privacy; do not report it as such. "
-                "A bound on the detection error, as sumKL has, holds for Gaussian gradients only; trust what attacks get.",
+                f"The noise of {join_words(list(hiding))} hides labels without an epsilon: it is not differential "
+                "privacy; do not report it as such. "
+                "A bound on the detection error, as sumKL has, holds for Gaussian gradients only; trust what attacks "
+                "get.",
                 tuple(key for keys in hiding.values() for key in keys),
                 "info",
             )
@@ -180,7 +195,9 @@ def incomplete(records: Sequence[Record]) -> list[Flag]:
         missing = [record for record in records if record.status is status]
         if missing:
             where = list(
-                dict.fromkeys(f"{label_of(r.cell)} under {name_of(r.cell.defence)} ({setting_of(r.cell)})" for r in missing)
+                dict.fromkeys(
+                    f"{label_of(r.cell)} under {name_of(r.cell.defence)} ({setting_of(r.cell)})" for r in missing
+                )
             )
             more = f" and {len(where) - 3} more" if len(where) > 3 else ""
             verb = "was" if len(missing) == 1 else "were"

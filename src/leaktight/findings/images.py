@@ -97,7 +97,9 @@ class Images(LeakKind):
             and psnr is not None
             and _clearer(psnr, width)
         ):
-            said.append(f"the copies have a PSNR of {psnr.value:.1f} dB, where blind guessing gets {psnr.chance:.1f} dB")
+            said.append(
+                f"the copies have a PSNR of {psnr.value:.1f} dB, where blind guessing gets {psnr.chance:.1f} dB"
+            )
         if traced is not None and is_beyond(traced, LUCK):
             hits = f"{percent(1 - traced.value)} of the images are traced to their owner"
             said.append(f"{hits}, where guessing gets {percent(1 - (traced.chance or 0.0))}")
@@ -117,7 +119,10 @@ class Images(LeakKind):
         """Return the share of images that some attack recognised, victim by victim; without their values, the best attack's share."""
         shares = [share for row in rows for part in (row, *row.alone) if (share := recognised(part)) is not None]
         shares += [
-            one for row in rows for one in row.members if (one.by, one.name, one.against) == (LUCKIEST, STATEMENT, "raw")
+            one
+            for row in rows
+            for one in row.members
+            if (one.by, one.name, one.against) == (LUCKIEST, STATEMENT, "raw")
         ]
         if not shares:
             return None
@@ -127,7 +132,9 @@ class Images(LeakKind):
         whole = [share.each for share in shares if len(share.each) == victims]
         union = sum(any(hits) for hits in zip(*whole, strict=True))
         hits = max(best, union)
-        return shares[0].model_copy(update={"value": hits / victims, "low": None, "high": None, "n": victims, "each": ()})
+        return shares[0].model_copy(
+            update={"value": hits / victims, "low": None, "high": None, "n": victims, "each": ()}
+        )
 
     def found(self, row: Row) -> str:
         """Say how many images can be recognised, or how far the attack got."""
@@ -166,7 +173,9 @@ class Images(LeakKind):
 
     def luck(self, best: Reading) -> str:
         """Say how many images some attack recognises."""
-        return f"A luckier attacker, who knew for each image which attack to believe, would recognise {show_count(best)}."
+        return (
+            f"A luckier attacker, who knew for each image which attack to believe, would recognise {show_count(best)}."
+        )
 
     def reach(self, row: Row) -> str:
         """Say how many images a stronger attack may recognise."""
@@ -207,7 +216,9 @@ class Images(LeakKind):
         return (
             Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"), 1)),
             Column("Chance", lambda row: chance(row.reading(PSNR, "raw"), 1)),
-            Column("Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else f"{1 - r.value:.0%}"),
+            Column(
+                "Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else f"{1 - r.value:.0%}"
+            ),
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
@@ -226,7 +237,8 @@ class Images(LeakKind):
         if not any(row.reading(PSNR) for row in rows):
             return ""
         against = (
-            "\u201cRaw\u201d compares with the image as its owner holds it, \u201cused\u201d with the image as the training saw it."
+            "\u201cRaw\u201d compares with the image as its owner holds it, \u201cused\u201d with the image as the "
+            "training saw it."
             if _are_changed(rows)
             else "Images are compared with the originals; no defence here changed them before training."
         )
@@ -235,7 +247,11 @@ class Images(LeakKind):
     def bar(self, row: Row) -> tuple[float, str] | None:
         """Return the share of images recognised."""
         reading = self.reading(row)
-        return None if reading is None or reading.name != STATEMENT else (reading.value, f"{show_count(reading)} recognised")
+        return (
+            None
+            if reading is None or reading.name != STATEMENT
+            else (reading.value, f"{show_count(reading)} recognised")
+        )
 
     def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
         """Say from which PSNR on an image counts as recognised."""
@@ -329,6 +345,14 @@ def _changed(row: Row, width: float) -> tuple[str, ...]:
     if used is not None and raw is not None and used.value > raw.value and _recognised(used):
         return (f"{show_count(used)} can be recognised as the defence changed them",)
     copies, private = row.reading(PSNR, "used"), row.reading(PSNR, "raw")
-    if used is not None or copies is None or private is None or not _clearer(copies, width) or copies.value <= private.value:
+    if (
+        used is not None
+        or copies is None
+        or private is None
+        or not _clearer(copies, width)
+        or copies.value <= private.value
+    ):
         return ()
-    return (f"the images as the defence changed them are found at {copies.value:.3g} dB, chance {copies.chance:.3g} dB",)
+    return (
+        f"the images as the defence changed them are found at {copies.value:.3g} dB, chance {copies.chance:.3g} dB",
+    )

@@ -30,8 +30,8 @@ Severity = tuple[float, ...]
 LUCK = 1.5
 """How much wider than a 95 % interval a reading's must be where luck must not decide: about three standard errors.
 
-An audit looks at many readings of every defence, and one in forty lies beyond its 95 % interval by luck alone. That must
-not overrule an epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
+An audit looks at many readings of every defence, and one in forty lies beyond its 95 % interval by luck alone. That
+must not overrule an epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
 """
 
 
@@ -71,8 +71,8 @@ class LeakKind(Registered):
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
     - `chart`: what charts call it; `chance_note`: what chance means for it, as a sentence of the glossary.
     - `layer`: how much of it a single layer gives away, if that can be measured.
-    - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to a
-      section, each as `package.module:function`.
+    - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to
+      a section, each as `package.module:function`.
     """
 
     family: ClassVar[str] = "leak"
@@ -156,7 +156,8 @@ class LeakKind(Registered):
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
         """Return what an attacker would reach who knew for each victim which of several attacks to believe.
 
-        None if nobody can tell. Only the truth tells that, so that it judges nobody: it is the end that a luckier attacker might reach.
+        None if nobody can tell. Only the truth tells that, so that it judges nobody: it is the end that a luckier
+        attacker might reach.
         """
         return None
 

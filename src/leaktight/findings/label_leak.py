@@ -22,8 +22,8 @@ def tells_labels(reading: Reading | None) -> bool:
 def excess(reading: Reading) -> float:
     r"""Return how far an AUC lies beyond chance, as a part of all there is: \((AUC - c) / (1 - c)\).
 
-    An attack that does not know which side is positive, and a layer before the cut, have a chance level above a half, so AUCs by themselves do
-    not say which attack got more out of a message.
+    An attack that does not know which side is positive, and a layer before the cut, have a chance level above a half,
+    so AUCs by themselves do not say which attack got more out of a message.
 
     Example:
         >>> signed = Reading(name="leak_auc", value=0.6, chance=0.5, leaks="high")
@@ -38,8 +38,8 @@ def excess(reading: Reading) -> float:
 def weight(reading: Reading, tail: Reading | None = None) -> tuple[float, float, float]:
     """Return what attacks and layers are ranked by.
 
-    One that tells labels in the median step, either way round, comes first, then one that tells them only in the worst steps, then those whose intervals
-    reach down to chance.
+    One that tells labels in the median step, either way round, comes first, then one that tells them only in the worst
+    steps, then those whose intervals reach down to chance.
 
     Args:
         reading: the median over steps.
@@ -85,8 +85,8 @@ def auc_ends(readings: Sequence[Reading]) -> tuple[float, float]:
 def strongest_layer(readings: Sequence[Reading]) -> Reading | None:
     """Return the reading of the layer at which labels are told best; of equals the first, which is the cut.
 
-    Scores that were added up over passes count before those of single messages. Nobody needs a message for what the attacker's own
-    features tell, so that the chance level is at least that.
+    Scores that were added up over passes count before those of single messages. Nobody needs a message for what the
+    attacker's own features tell, so that the chance level is at least that.
 
     Example:
         >>> strongest_layer([]) is None
@@ -109,7 +109,9 @@ def beside_features(reading: Reading, readings: Iterable[Reading]) -> Reading:
     told = [
         one.value
         for one in readings
-        if one.name == FEATURES and one.layer == reading.layer and (one.low is None or one.low > (one.chance or GUESSING))
+        if one.name == FEATURES
+        and one.layer == reading.layer
+        and (one.low is None or one.low > (one.chance or GUESSING))
     ]
     level = max([GUESSING if reading.chance is None else reading.chance, *told])
     return reading.model_copy(update={"chance": level}) if told else reading

@@ -64,7 +64,8 @@ class Labels(LeakKind):
         f"tell every label (AUC of at least {EXACT_AUC:g} in every step), or the instruments are broken."
     )
     chance_note: ClassVar[str] = (
-        "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either order "
+        "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either "
+        "order "
         "counts, at least what the rows of the message reach when dealt out to other examples."
     )
     layer: ClassVar[LayerMeasure | None] = LayerMeasure(
@@ -157,7 +158,11 @@ class Labels(LeakKind):
 
     def measure(self, row: Row) -> str:
         """Say what is told."""
-        return "AUC, how well labels are told" if tells_labels(self.reading(row)) else "of the labels behind a message are read"
+        return (
+            "AUC, how well labels are told"
+            if tells_labels(self.reading(row))
+            else "of the labels behind a message are read"
+        )
 
     def detail(self, row: Row) -> str:
         """Name what the worst steps tell, the attack, the layer and the setting."""
@@ -210,7 +215,8 @@ class Labels(LeakKind):
         if not any(map(self.is_tabled, rows)):
             return ""
         return (
-            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is that "
+            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is "
+            "that "
             "at the cut; other layers are above."
         )
 
@@ -219,15 +225,21 @@ class Labels(LeakKind):
         if LEAK_AUC not in names:
             return {}
         return {
-            "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the attacker: "
-            "1 tells all labels, 0.5 is guessing. For an attack that cannot know which side is positive, the larger of the "
-            "AUC and 1 minus it, so that guessing gets somewhat more than 0.5. The number is the median over steps, each by "
-            "itself. Who sees an example in many steps adds up and sees more: where that was measured, the verdict rests on "
+            "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the "
+            "attacker: "
+            "1 tells all labels, 0.5 is guessing. For an attack that cannot know which side is positive, the larger "
+            "of the "
+            "AUC and 1 minus it, so that guessing gets somewhat more than 0.5. The number is the median over steps, "
+            "each by "
+            "itself. Who sees an example in many steps adds up and sees more: where that was measured, the verdict "
+            "rests on "
             "it.",
             "95 % quantile": "The leak AUC that one step in twenty exceeds.",
-            "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets back "
+            "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets "
+            "back "
             "a gradient for each example. From that it works out the gradients at its own layers.",
-            "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a hundredth.",
+            "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a "
+            "hundredth.",
         }
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:

@@ -32,7 +32,9 @@ def write_layers(path: Path, rows: Sequence[LayerRow]) -> None:
     """
     found = {
         "format": FORMAT,
-        "layers": [{"layer": row.layer, "risk": {name: _shown(one) for name, one in row.readings.items()}} for row in rows],
+        "layers": [
+            {"layer": row.layer, "risk": {name: _shown(one) for name, one in row.readings.items()}} for row in rows
+        ],
         "ranking": rankings(rows),
         "correlation": [_correlated(one) for one in correlations(rows)],
     }

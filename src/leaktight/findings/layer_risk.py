@@ -33,8 +33,8 @@ class LayerRow:
 
     Args:
         layer: its name, as in messages.
-        readings: by name; `psnr` is what inverting this layer alone gives. Where a class stands in the place of the property, the names are
-            `label_auc` and `label_v_information`.
+        readings: by name; `psnr` is what inverting this layer alone gives. Where a class stands in the place of the
+            property, the names are `label_auc` and `label_v_information`.
     """
 
     layer: str
@@ -121,13 +121,16 @@ def profiles_of(records: Sequence[Record], rows: Sequence[Row]) -> list[Profile]
 def of_layers_alone(row: Row) -> bool:
     """Return whether nothing came of a row but what layers give away without an attack, and how good the model is."""
     about = [reading for reading in row.readings if not is_utility(reading)]
-    return set(row.counts) == {Status.DONE} and bool(about) and all(reading.name.startswith(MEASURES) for reading in about)
+    return (
+        set(row.counts) == {Status.DONE} and bool(about) and all(reading.name.startswith(MEASURES) for reading in about)
+    )
 
 
 def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
     """Return what was measured of each layer, over all seeds, in the order of the network.
 
-    Readings of several attacks or settings are not mixed: that which leaks most at any layer comes first, others only fill its gaps.
+    Readings of several attacks or settings are not mixed: that which leaks most at any layer comes first, others only
+    fill its gaps.
 
     Args:
         records: those of one defence; of one scenario, or of several that look at the same model.
@@ -187,8 +190,9 @@ def _order(records: Iterable[Record]) -> list[str]:
 def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
     """Return the layers, riskiest first, by each risk that was measured.
 
-    `property` and `labels` are ranked by the AUC of the attack; layers with the same one, or with none, by V-information, then by sensitivity.
-    `reconstruction` is ranked by PSNR. Sensitivity alone ranks `property`, not `labels`.
+    `property` and `labels` are ranked by the AUC of the attack; layers with the same one, or with none, by
+    V-information, then by sensitivity. `reconstruction` is ranked by PSNR. Sensitivity alone ranks `property`, not
+    `labels`.
 
     Example:
         >>> def row(layer, **values):

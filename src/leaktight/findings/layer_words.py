@@ -26,7 +26,9 @@ def _informations() -> list[str]:
 
 def _names() -> list[str]:
     """Return the readings to go by, the best first: of attacks that ask, of no attack, of attacks that rebuild."""
-    asking, rebuilding = ([one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False))
+    asking, rebuilding = (
+        [one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False)
+    )
     return [*asking, *_informations(), *rebuilding, SENSITIVITY]
 
 
@@ -68,10 +70,16 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     asks = measure is not None and bool(measure.asked)
     told = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
     if top.chance is not None and top.low is not None and not top.beats_chance():
-        what = f"{told} measurably better than guessing" if asks else f"has a {title_of(name)} above chance in all repetitions"
+        what = (
+            f"{told} measurably better than guessing"
+            if asks
+            else f"has a {title_of(name)} above chance in all repetitions"
+        )
         return f"No layer by itself {what}: the highest is {best} ({_shown(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
-        return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
+        return (
+            f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
+        )
     why = f"best {told} ({_shown(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:

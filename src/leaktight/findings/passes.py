@@ -57,7 +57,9 @@ def passes_of(row: Row) -> LabelPasses | None:
         if reading.name in BESIDE and reading.layer in (None, judged.layer)
     }
     found |= {r.name: r for r in reversed(row.readings) if r.name in BESIDE and r.layer == judged.layer}
-    return LabelPasses(row, {name: found[name] for name in BESIDE if name in found}, course_of(found[PASSES], len(row.seeds)))
+    return LabelPasses(
+        row, {name: found[name] for name in BESIDE if name in found}, course_of(found[PASSES], len(row.seeds))
+    )
 
 
 def course_of(reading: Reading, seeds: int) -> tuple[float, ...]:
@@ -70,5 +72,7 @@ def course_of(reading: Reading, seeds: int) -> tuple[float, ...]:
     count = len(reading.each) // max(seeds, 1)
     if not count or count * seeds != len(reading.each):
         return ()
-    by_seed: Sequence[Sequence[float]] = [reading.each[start : start + count] for start in range(0, len(reading.each), count)]
+    by_seed: Sequence[Sequence[float]] = [
+        reading.each[start : start + count] for start in range(0, len(reading.each), count)
+    ]
     return tuple(map(fmean, zip(*by_seed, strict=True)))

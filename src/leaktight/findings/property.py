@@ -76,7 +76,8 @@ class Property(LeakKind):
         chance = GUESSING if reading.chance is None else reading.chance
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples {asked_of(row.measured_in)} with AUC {reading.value:.2f} "
+            f"from one shared message {who} tells whether its examples {asked_of(row.measured_in)} with AUC "
+            f"{reading.value:.2f} "
             f"({ends}guessing gets {chance:.2g}){other_way}"
         )
 
@@ -104,7 +105,8 @@ class Property(LeakKind):
             Column("Property AUC (95 %)", lambda row: result(row, self.leading(row), 2)),
             Column("Chance", lambda row: chance(self.leading(row))),
             Column(
-                "Layer that tells most", lambda row: f"{best.layer} {best.value:.2f}" if (best := _best_layer(row)) else NOTHING
+                "Layer that tells most",
+                lambda row: f"{best.layer} {best.value:.2f}" if (best := _best_layer(row)) else NOTHING,
             ),
         )
 
@@ -118,7 +120,8 @@ class Property(LeakKind):
             return {}
         return {
             "Property AUC": "How likely the attacker gives a message whose examples have the private property a higher "
-            "probability than one whose examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, when its "
+            "probability than one whose examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, "
+            "when its "
             "tensors alone are used. It is that of one message; who sees many of one participant and adds up sees more."
         }
 
@@ -150,9 +153,10 @@ def tells_property(reading: Reading | None) -> bool:
 def strongest_property(readings: Iterable[Reading]) -> Reading | None:
     """Return what an attack on a property is judged by: all layers together, unless a single layer surely tells more.
 
-    No attacker knows which of the layers will tell most, so the largest of their AUCs is not what it gets. A layer takes the place of all
-    together if its interval lies above theirs, or if it beats chance where they do not, by an interval that is wider the more
-    layers were tried. Where all together were not tried, the layer that tells most counts.
+    No attacker knows which of the layers will tell most, so the largest of their AUCs is not what it gets. A layer
+    takes the place of all together if its interval lies above theirs, or if it beats chance where they do not, by an
+    interval that is wider the more layers were tried. Where all together were not tried, the layer that tells most
+    counts.
 
     Example:
         >>> whole = Reading(name="property_auc", value=0.7, low=0.6, high=0.8, chance=0.5, leaks="high")
@@ -168,7 +172,9 @@ def strongest_property(readings: Iterable[Reading]) -> Reading | None:
     if whole is None:
         return max(single, key=lambda reading: (reading.beats_chance(), reading.value), default=None)
     more = [
-        one for one in single if leaks_more(one, whole) or (not whole.beats_chance() and beats_chance_among(one, len(single)))
+        one
+        for one in single
+        if leaks_more(one, whole) or (not whole.beats_chance() and beats_chance_among(one, len(single)))
     ]
     return max(more, key=lambda reading: reading.value, default=whole)
 

@@ -14,12 +14,16 @@ from leaktight.plans.plan import Grid, Plan
 WITHHELD = "withheld in a redacted report"
 
 
-def redacted(records: Iterable[Record], numbers: Mapping[int, int] | None = None, pairs: bool = False) -> tuple[Record, ...]:
+def redacted(
+    records: Iterable[Record], numbers: Mapping[int, int] | None = None, pairs: bool = False
+) -> tuple[Record, ...]:
     """Return records without the values of single examples, without seeds, and without what a failure said.
 
-    Values for each example go, and so does a reading about leakage or against a party's examples that rests on one of them
-    alone: it is that example's value. An error's text may quote the data that caused it. All noise of an audit, and the choice of its
-    examples, can be drawn again from a seed; so each has a number instead, also in the keys of cells, which are hashes of it.
+    Values for each example go, and so does a reading about leakage or against a party's examples that rests on one of
+    them
+    alone: it is that example's value. An error's text may quote the data that caused it. All noise of an audit, and the
+    choice of its examples, can be drawn again from a seed; so each has a number instead, also in the keys of cells,
+    which are hashes of it.
 
     Args:
         records: what was measured.

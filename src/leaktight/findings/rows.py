@@ -58,7 +58,8 @@ class Row:
         active: whether the attacker sat in the training.
         messages: how many messages were measured.
         kind: the kind of the attack; empty for a measurement that needs none.
-        principle: what the attack rests on; None for a measurement that needs none, and for an attack that is not known any more.
+        principle: what the attack rests on; None for a measurement that needs none, and for an attack that is not known
+            any more.
         seat: where the attacker sits.
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
@@ -116,7 +117,9 @@ class Row:
 
     def reading(self, name: str, against: Against | None = None) -> Reading | None:
         """Return the pooled reading of this name."""
-        return next((r for r in self.readings if r.name == name and against in (None, r.against) and r.layer is None), None)
+        return next(
+            (r for r in self.readings if r.name == name and against in (None, r.against) and r.layer is None), None
+        )
 
     @property
     def utility(self) -> Reading | None:
@@ -173,7 +176,9 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
         if cell.purpose == "measure":
             number = scenarios.setdefault(cell.scenario.key, len(scenarios) + 1)
             untrained |= {number} if cell.scenario.untrained else set()
-            groups.setdefault((number, cell.defence.key, label_of(cell), cell.batch_size, cell.stage), []).append(record)
+            groups.setdefault((number, cell.defence.key, label_of(cell), cell.batch_size, cell.stage), []).append(
+                record
+            )
     losses = _losses(records)
     rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
     return tuple(sorted(_priced(rows, untrained), key=_order))
@@ -199,10 +204,12 @@ def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
     """Return why the defences of one scenario have no price; nothing if they have."""
     if rows[0].scenario in untrained:
         return UNTRAINED
-    # All undefended rows stand on the same trainings, but those of an attacker who sat inside and may have spoilt it; the one over the
-    # most seeds says it best.
+    # All undefended rows stand on the same trainings, but those of an attacker who sat inside and may have spoilt it;
+    # the one over the most seeds says it best.
     bare = max(
-        (row for row in rows if is_undefended(row.defence)), key=lambda row: (not row.active, len(row.seeds)), default=None
+        (row for row in rows if is_undefended(row.defence)),
+        key=lambda row: (not row.active, len(row.seeds)),
+        default=None,
     )
     if bare is None or not bare.useless:
         return ""
@@ -230,7 +237,8 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
     done = [record for record in group if record.status is Status.DONE]
     alike: dict[tuple[object, ...], list[Reading]] = {}
     for record in done:
-        # A record may hold one metric twice, with other settings: the first of each is pooled with the first of the others.
+        # A record may hold one metric twice, with other settings: the first of each is pooled with the first of the
+        # others.
         seen: Counter[tuple[object, ...]] = Counter()
         for reading in record.readings:
             place = (reading.name, reading.against, reading.layer, reading.by)
@@ -252,7 +260,9 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         members=tuple(reading for reading in pooled if reading.by),
         notes=largest(record.notes for record in done),
         loss=lost(list(trainings.values())) if trainings else None,
-        cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
+        cells=tuple(
+            record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))
+        ),
         among=among,
         adaptive=models_defence(attack, cell.probe, cell.defence),
         active=attack is not None and attack.active,
@@ -266,7 +276,9 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
     if attack is None:
         return row
     names = dict.fromkeys(reading.by for reading in row.members if reading.by != LUCKIEST)
-    return dataclasses.replace(row, alone=tuple(_member(row, name, member_of(attack, name), cell.probe) for name in names))
+    return dataclasses.replace(
+        row, alone=tuple(_member(row, name, member_of(attack, name), cell.probe) for name in names)
+    )
 
 
 def _member(row: Row, name: str, attack: Attack | None, probe: Probe) -> Row:
@@ -294,7 +306,10 @@ def _inverted(attack: Attack | None) -> str:
 
 
 def _pooled(readings: Sequence[Reading]) -> Reading:
-    """Pool over seeds; a ratio on the logarithmic scale on which it was measured. What became of each test row has done its part."""
+    """Pool over seeds; a ratio on the logarithmic scale on which it was measured.
+
+    What became of each test row has done its part.
+    """
     readings = [reading.without_outcomes() for reading in readings]
     if len(readings) == 1 or readings[0].name != RATIO or min(map(low, readings)) <= 0:
         return pool(readings)
@@ -328,7 +343,11 @@ def _losses(records: Sequence[Record]) -> dict[Trained, tuple[Reading, Reading]]
     # A null cell of an attacker who sits in the training stands on one among noise.
     real = [r for r in records if r.cell.purpose != "null" or r.cell.probe.entrant is None]
     trained = {_training(r): reading for r in reversed(real) if (reading := utility_of(r.readings))}
-    base = {(place[0], *place[2:]): place for r in real if is_undefended(r.cell.defence) and (place := _training(r)) in trained}
+    base = {
+        (place[0], *place[2:]): place
+        for r in real
+        if is_undefended(r.cell.defence) and (place := _training(r)) in trained
+    }
     return {
         place: (trained[bare], utility)
         for place, utility in trained.items()

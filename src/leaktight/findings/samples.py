@@ -30,7 +30,11 @@ class Samples(LeakKind):
 
     def severity(self, row: Row) -> Severity:
         """Rank by whichever is larger: samples of the class asked for, or of any class of the attacked."""
-        return (max((reading.value for reading in self._shown(row)), default=0.0),) if self.reading(row) is not None else ()
+        return (
+            (max((reading.value for reading in self._shown(row)), default=0.0),)
+            if self.reading(row) is not None
+            else ()
+        )
 
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether samples show the class, or any class of the attacked, beyond chance."""

@@ -111,7 +111,8 @@ def _informed(judgement: Judgement) -> list[str]:
     said, than, sure = more
     unsure = "" if sure else "; the intervals overlap"
     return [
-        f"An attacker who knows the defence gets {said} ({knowing.attack}), one who ignores it {than} ({ignoring.attack}){unsure}."
+        f"An attacker who knows the defence gets {said} ({knowing.attack}), one who ignores it {than} "
+        f"({ignoring.attack}){unsure}."
     ]
 
 

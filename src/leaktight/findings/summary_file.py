@@ -52,8 +52,8 @@ def summary_of(
 ) -> dict[str, Any]:
     """Return the verdicts, flags and advice of an audit as plain JSON types.
 
-    There are no images, seeds, places on the disk or values of single victims in it. Redacted, readings that rest on a single example
-    are left out too.
+    There are no images, seeds, places on the disk or values of single victims in it. Redacted, readings that rest on a
+    single example are left out too.
 
     Args:
         records: what was measured.
@@ -69,7 +69,9 @@ def summary_of(
     names = {number: by_key.get(key, str(number)) for number, key in enumerate(keys, start=1)}
     return {
         "verdicts": [_verdict(judgement, names[judgement.scenario]) for judgement in summary.judgements],
-        "flags": [{"name": flag.name, "severity": flag.severity, "sentence": flag.sentence} for flag in raise_flags(shown)],
+        "flags": [
+            {"name": flag.name, "severity": flag.severity, "sentence": flag.sentence} for flag in raise_flags(shown)
+        ],
         "advice": [
             {
                 "question": advice.question,

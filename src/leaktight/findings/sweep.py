@@ -28,8 +28,8 @@ class Sweep:
 def sweeps(defences: Sequence[Defence]) -> tuple[Sweep, ...]:
     """Return every sweep among defences; in a grid of several numbers the longest ones, of equals those over the strength.
 
-    A defence may stand in two sweeps that cross in it, but no sweep is returned whose members all stand in longer ones. No
-    defence, and a defence at the strength that means off, are what a sweep is compared with, not part of it.
+    A defence may stand in two sweeps that cross in it, but no sweep is returned whose members all stand in longer ones.
+    No defence, and a defence at the strength that means off, are what a sweep is compared with, not part of it.
 
     Args:
         defences: all different, in any order.
@@ -102,5 +102,6 @@ def _off(defence: Defence) -> bool:
         return is_undefended(defence)
     fields = type(defence).model_fields
     return all(
-        getattr(defence, field) == (strength.off if field == strength.field else info.default) for field, info in fields.items()
+        getattr(defence, field) == (strength.off if field == strength.field else info.default)
+        for field, info in fields.items()
     )

@@ -1,4 +1,7 @@
-"""Ungraded: captured messages behind which nobody knows the examples. What the attacker itself can tell, and no more."""
+"""Ungraded: captured messages behind which nobody knows the examples.
+
+What the attacker itself can tell, and no more.
+"""
 
 from __future__ import annotations
 

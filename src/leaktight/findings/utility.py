@@ -14,7 +14,9 @@ from leaktight.statistics.pooling import minus, pool
 
 ACCURACY = "accuracy"
 UTILITIES = ("auc", ACCURACY)
-"""What a training may say about how good its model is, as a share; the first that is there counts. Where one class is rare, accuracy says
+"""What a training may say about how good its model is, as a share; the first that is there counts.
+
+Where one class is rare, accuracy says
 little: never naming it is nearly always right."""
 _LOSS = "_loss"
 
@@ -47,8 +49,8 @@ class Price(Reading):
     """How much worse a model is under a defence than without it, in shares.
 
     Args:
-        paired: whether its interval rests on the same test rows under both models; if not, it is that of two independent samples, as a
-            rule too wide.
+        paired: whether its interval rests on the same test rows under both models; if not, it is that of two
+            independent samples, as a rule too wide.
     """
 
     paired: bool = False
@@ -57,11 +59,12 @@ class Price(Reading):
 def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
     """Return how much worse models are under a defence than without it, in shares: the mean over seeds.
 
-    Where every reading says what became of the same test rows, the interval is `statistics.paired_interval`: Newcombe's for accuracy,
-    DeLong's for an AUC, over seeds. Else it is that of independent samples, pooled over seeds.
+    Where every reading says what became of the same test rows, the interval is `statistics.paired_interval`: Newcombe's
+    for accuracy, DeLong's for an AUC, over seeds. Else it is that of independent samples, pooled over seeds.
 
     Args:
-        trainings: for each seed, at least one, the utility of the model trained without defence and of the one trained under it.
+        trainings: for each seed, at least one, the utility of the model trained without defence and of the one trained
+            under it.
 
     Example:
         >>> bare, under = (Reading(name="accuracy", value=v, n=8, outcomes=f"hits:8:{o}") for v, o in ((1.0, "/w=="), (0.75, "Pw==")))

@@ -1,7 +1,7 @@
 """Verdict: one word for what an audit shows about each defence and kind of leak, and the sentence that goes with it.
 
-The words are never stronger than the evidence: a search that failed, or an attack that does not work undefended, says nothing about a
-defence. The decision is taken here and nowhere else; terminal, report, export and files tell it.
+The words are never stronger than the evidence: a search that failed, or an attack that does not work undefended, says
+nothing about a defence. The decision is taken here and nowhere else; terminal, report, export and files tell it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unkno
 """What an audit shows about a defence, in order of precedence.
 
 - `refuted`: a claimed epsilon lies below its measured lower bound.
-- `leaks`: at least half of what is read without the defence is read with it; without any defence, anything beyond chance.
+- `leaks`: at least half of what is read without the defence is read with it; without any defence, anything beyond
+  chance.
 - `reduced`: less, but more than blind guessing explains.
 - `bounded`: an accounted epsilon with its delta; what it implies is said.
-- `not broken`: at least two attacks found nothing that rest on different principles, model the defence, work without it, and did not fail.
+- `not broken`: at least two attacks found nothing that rest on different principles, model the defence, work without
+  it, and did not fail.
 - `unknown`: anything else; what is missing is said.
 """
 PRECEDENCE: tuple[Verdict, ...] = get_args(Verdict)
@@ -42,8 +44,8 @@ class Judgement:
         defence: the defence at its strength.
         kind: the kind of leak.
         verdict: the word.
-        worst: the row that decides: that of the strongest attack, in the setting where most leaks; an attack of several that are tried
-            together counts by itself where it reads more than their answer.
+        worst: the row that decides: that of the strongest attack, in the setting where most leaks; an attack of several
+            that are tried together counts by itself where it reads more than their answer.
         base: the strongest attack without defence in that setting; None if there is none.
         tried: the attacks that were tried in that setting.
         signs: which other readings of those attacks lie beyond their chance level, in words.
@@ -51,7 +53,8 @@ class Judgement:
         bound: what an accounted epsilon implies; None if none bounds this kind of leak.
         luckiest: what an attacker would reach who knew which attack to believe; None unless that is more.
         suite: the row of the attacks that `worst` is one of; None if it stands by itself.
-        beside: whether it is about what comes with an update beside its examples, as their labels do: the price and the charts are theirs.
+        beside: whether it is about what comes with an update beside its examples, as their labels do: the price and the
+            charts are theirs.
     """
 
     scenario: int
@@ -99,7 +102,8 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
 
     Args:
         rows: what was measured.
-        whole: the same rows with the values of single victims, where `rows` are to be passed on and have none: what decides is the same.
+        whole: the same rows with the values of single victims, where `rows` are to be passed on and have none: what
+            decides is the same.
     """
     complete = {_name(part): part for row in (rows if whole is None else whole) for part in (row, *row.alone)}
     groups: dict[tuple[int, int, str], list[Row]] = {}
@@ -110,7 +114,9 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
                 groups.setdefault((row.scenario, place, row.defence.key), []).append(row)
     found = [_judgement(kinds[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2])]
     rebuilt = {judgement.scenario for judgement in found if judgement.kind.rebuilds}
-    return tuple(dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.comes_beside(one.worst)) for one in found)
+    return tuple(
+        dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.comes_beside(one.worst)) for one in found
+    )
 
 
 def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
@@ -136,7 +142,9 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         complete: rows by name, with the values of single victims.
     """
     base = None if is_undefended(rows[0].defence) else strongest_part(kind, twins)
-    bound = None if is_undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
+    bound = (
+        None if is_undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
+    )
     width = 1.0 if bound is None else LUCK
     parts = parts_of(kind, rows)
     beyond = [part for part in parts if kind.is_read(part, width) or signs_of(kind, part, width)]
@@ -219,8 +227,9 @@ def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:
 def _order(judgement: Judgement) -> tuple[object, ...]:
     """Return what settings are ranked by: the worst word first; a setting that is not read without a defence speaks last.
 
-    An epsilon that implies something in one setting says nothing of a setting that has none, or a larger one: of several, the largest is
-    told. Of other settings in which nothing got through, the one that leaks most without a defence says most.
+    An epsilon that implies something in one setting says nothing of a setting that has none, or a larger one: of
+    several, the largest is told. Of other settings in which nothing got through, the one that leaks most without a
+    defence says most.
     """
     kind, base = judgement.kind, judgement.base
     compared = base is not None and kind.is_read(base)

@@ -105,7 +105,8 @@ def _number(context: Context) -> int:
     number = context.node_config.get("partition-id")
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise InvalidValue(
-            f"The `partition-id` of a node must be a whole number from 0. Got {number!r} instead; set it with `--node-config`."
+            f"The `partition-id` of a node must be a whole number from 0. Got {number!r} instead; set it with "
+            "`--node-config`."
         )
     return number
 

@@ -141,7 +141,9 @@ def require_answer(message: Message, sender: str, round: int, parameters: Tensor
         InvalidValue: it is not that.
     """
     if (message.sender, message.round) != (sender, round):
-        raise InvalidValue(f"{sender} must answer round {round}. Got round {message.round} of {message.sender} instead.")
+        raise InvalidValue(
+            f"{sender} must answer round {round}. Got round {message.round} of {message.sender} instead."
+        )
     for name, tensor in message.tensors.items():
         if name not in parameters or tensor.shape != parameters[name].shape:
             raise InvalidValue(

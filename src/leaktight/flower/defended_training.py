@@ -72,7 +72,9 @@ class DefendedTraining:
         tensors = self.defence.on_gradient(raw, self.local).mean().tensors
         for name, tensor in self.task.outward(tensors).items():
             named[name].grad = tensor.detach().to(named[name].dtype)
-        private = {name: parameters[name] - self.rate * tensors[name] for name in tensors if self.task.wire(name) is None}
+        private = {
+            name: parameters[name] - self.rate * tensors[name] for name in tensors if self.task.wire(name) is None
+        }
         if private:
             self.local.memory[_PRIVATE] = {name: tensor.detach() for name, tensor in private.items()}
         self._steps += 1
@@ -86,7 +88,8 @@ class DefendedTraining:
         """
         if not self._steps:
             raise InvalidValue(
-                "A defended training run must take its steps by `backward`. Got none; call it in place of `loss.backward()`."
+                "A defended training run must take its steps by `backward`. Got none; call it in place of "
+                "`loss.backward()`."
             )
         state = {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
         update = {name: state[name] - old for name, old in self._start.items() if old.is_floating_point()}
@@ -118,9 +121,9 @@ def defend_training(
 
     What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private
     heads,
-    codes and spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all messages:
-    `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on. Call this
-    after the received parameters were put into the model.
+    codes and spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all
+    messages: `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on.
+    Call this after the received parameters were put into the model.
 
     Args:
         defence: what is done about leakage.

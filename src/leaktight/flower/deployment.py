@@ -52,7 +52,9 @@ def load_keys(folder: Path, nodes: int) -> Keys:
     for number in range(nodes):
         name = f"client-{number}"
         private = folder / NODES / name
-        pairs[name] = (private, private.with_name(f"{name}.pub")) if private.exists() else make_node_key(folder / NODES, name)
+        pairs[name] = (
+            (private, private.with_name(f"{name}.pub")) if private.exists() else make_node_key(folder / NODES, name)
+        )
     return Keys(superlink, pairs)
 
 
@@ -70,7 +72,14 @@ class Deployment:
         self.address = start_superlink(
             programs,
             "--enable-supernode-auth",
-            *("--ssl-ca-certfile", str(own.authority), "--ssl-certfile", str(own.certificate), "--ssl-keyfile", str(own.key)),
+            *(
+                "--ssl-ca-certfile",
+                str(own.authority),
+                "--ssl-certfile",
+                str(own.certificate),
+                "--ssl-keyfile",
+                str(own.key),
+            ),
             authority=own.authority,
         )
         for _, public in keys.nodes.values():

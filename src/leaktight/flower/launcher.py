@@ -139,7 +139,9 @@ def write_profile(home: Path, address: str, authority: Path | None) -> None:
         authority: the certificate that the SuperLink's is signed by; None for a connection without TLS, on loopback
             alone.
     """
-    security = "insecure = true" if authority is None else f"root-certificates = {json.dumps(str(authority.absolute()))}"
+    security = (
+        "insecure = true" if authority is None else f"root-certificates = {json.dumps(str(authority.absolute()))}"
+    )
     default = f"[superlink]\ndefault = {json.dumps(PROFILE)}\n"
     profile = f"[superlink.{PROFILE}]\naddress = {json.dumps(address)}\n{security}\n"
     write_private(home / "config.toml", f"{default}\n{profile}".encode())

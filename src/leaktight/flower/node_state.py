@@ -69,7 +69,8 @@ class NodeState:
             return None
         remembers = f"round {self.round} last" if self.round >= 0 else "none before it: its node was started anew"
         raise LeaktightError(
-            f"{name} was asked for round {round} and remembers {remembers}. Start nodes with a `state-folder`, and train again."
+            f"{name} was asked for round {round} and remembers {remembers}. Start nodes with a `state-folder`, and "
+            "train again."
         )
 
 

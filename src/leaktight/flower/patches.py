@@ -95,7 +95,13 @@ class PrivateExecutor:
         with os.fdopen(descriptor, "w") as file:
             file.write(spec.token)
         name = TASK_TYPE_TO_COMMAND[spec.task_type]
-        words = [name, TASK_TYPE_TO_APPIO_API_ADDRESS_ARG[spec.task_type], spec.runtime_api_address, "--token-file", token]
+        words = [
+            name,
+            TASK_TYPE_TO_APPIO_API_ADDRESS_ARG[spec.task_type],
+            spec.runtime_api_address,
+            "--token-file",
+            token,
+        ]
         if spec.insecure:
             words.append("--insecure")
         elif spec.root_certificates_path is not None:

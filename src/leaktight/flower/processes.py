@@ -51,7 +51,13 @@ class Programs:
         self._holder = None if trust else _hold_network()
         if self._holder is None:
             require_alone("Flower's SuperLink", trust)
-        words = [sys.executable, watchdog.__file__, str(self.folder), self._mark, str(self._holder.pid) if self._holder else ""]
+        words = [
+            sys.executable,
+            watchdog.__file__,
+            str(self.folder),
+            self._mark,
+            str(self._holder.pid) if self._holder else "",
+        ]
         # In a session of its own, so that Ctrl-C does not reach it.
         self._watchdog = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - the words are ours
         patches.write_programs(private_folder(self.folder / "bin"), sys.executable)
@@ -83,10 +89,17 @@ class Programs:
             LeaktightError: it failed, with what it said last.
         """
         process = subprocess.run(  # noqa: S603 - the words are ours
-            self._command(words), capture_output=True, text=True, env=self._environment(), stdin=subprocess.DEVNULL, check=False
+            self._command(words),
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
         if process.returncode:
-            raise LeaktightError(f"Flower's `{' '.join(words[:3])}` failed: {last_line(process.stdout + process.stderr)}.")
+            raise LeaktightError(
+                f"Flower's `{' '.join(words[:3])}` failed: {last_line(process.stdout + process.stderr)}."
+            )
         return process.stdout
 
     def wait_for(self, name: str, port: int) -> None:
@@ -110,9 +123,13 @@ class Programs:
         """
         for name in names:
             code = self._started[name].poll()
-            cause = patches.app_end(self.folder, name) if code is None else f"Flower's {name} ended ({exit_cause(code)})"
+            cause = (
+                patches.app_end(self.folder, name) if code is None else f"Flower's {name} ended ({exit_cause(code)})"
+            )
             if cause:
-                raise LeaktightError(f"{cause} in the middle of the training run. Train again; its log is `{self.log(name)}`.")
+                raise LeaktightError(
+                    f"{cause} in the middle of the training run. Train again; its log is `{self.log(name)}`."
+                )
 
     def end(self, name: str) -> None:
         """End a program with all that it started."""
@@ -130,7 +147,9 @@ class Programs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Have the watchdog end all, and wait for it."""
         self._update_watchdog()
         for helper in (self._watchdog, self._holder):
@@ -165,7 +184,9 @@ class Programs:
 
     def _environment(self, name: str = "") -> dict[str, str]:
         # Flower starts its own helpers by name.
-        path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        path = os.pathsep.join(
+            [str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        )
         places = {
             "FLWR_HOME": str(private_folder(self.folder / "home")),
             "RAY_TMPDIR": str(private_folder(self.folder / "ray")),

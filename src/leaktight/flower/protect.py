@@ -41,7 +41,9 @@ class Protection:
         if message.metadata.message_type.partition(".")[0] != MessageType.TRAIN:
             return self._refuse_arrays(message, call_next(message, context))
         # The app may change what it was given in place.
-        received = RecordDict({name: record_of(tensors_of(record)) for name, record in message.content.array_records.items()})
+        received = RecordDict(
+            {name: record_of(tensors_of(record)) for name, record in message.content.array_records.items()}
+        )
         reply = call_next(message, context)
         if reply.has_error():
             return reply
@@ -68,7 +70,9 @@ class Protection:
                 )
         except InvalidValue as error:
             _log.error("The reply was not sent: %s", error)
-            return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, f"The reply was not sent: {error}"), reply_to=message)
+            return Message(
+                Error(ErrorCode.MOD_FAILED_PRECONDITION, f"The reply was not sent: {error}"), reply_to=message
+            )
         return reply
 
     def _defend(self, received: RecordDict, content: RecordDict, context: Context) -> RecordDict:
@@ -106,10 +110,14 @@ class Protection:
             if old.is_floating_point()
         }
         facts = {} if examples is None else {"examples": float(examples)}
-        out = self.defence.on_message(Sent(Kind.UPDATE, local.party, "server", local.round, update, facts), local).tensors
+        out = self.defence.on_message(
+            Sent(Kind.UPDATE, local.party, "server", local.round, update, facts), local
+        ).tensors
         unknown = [name for name in out if name not in update or out[name].shape != update[name].shape]
         if unknown:
-            raise InvalidValue(f"{self.defence.kind} must keep the names and shapes of an update. Got `{unknown[0]}` instead.")
+            raise InvalidValue(
+                f"{self.defence.kind} must keep the names and shapes of an update. Got `{unknown[0]}` instead."
+            )
         return {place: _add(old, out.get(wire_name(place))) for place, old in before.items()}
 
 
@@ -156,7 +164,11 @@ def _fault(defence: Defence) -> str:
     """Say why a defence cannot be put at the boundary alone; nothing if it can."""
     if isinstance(defence, Chain):
         links = [link for link in defence.links if not isinstance(link, Undefended)]
-        return next(filter(None, map(_fault, links)), "") if links else f"{defence.kind} instead, which does nothing to them"
+        return (
+            next(filter(None, map(_fault, links)), "")
+            if links
+            else f"{defence.kind} instead, which does nothing to them"
+        )
     acts, strength = defence.hooks(), defence.strength
     if strength is not None and strength.off is not None and getattr(defence, strength.field) == strength.off:
         return f"{defence.kind} with `{strength.field}` {strength.off:g} instead, which means off"

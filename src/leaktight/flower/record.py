@@ -27,13 +27,17 @@ class RecordingStrategy(Strategy):
         self.strategy, self.folder, self.known = strategy, folder, known
         self._asked: dict[int, RecordDict] = {}
 
-    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
         """Send out what the strategy sends out, and remember it for each node."""
         messages = list(self.strategy.configure_train(server_round, arrays, config, grid))
         self._asked = {message.metadata.dst_node_id: message.content for message in messages}
         return messages
 
-    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Write down every answer, and aggregate as the strategy does."""
         received = list(replies)
         for reply in received:
@@ -43,7 +47,9 @@ class RecordingStrategy(Strategy):
         self._asked = {}
         return self.strategy.aggregate_train(server_round, received)
 
-    def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
         """Do as the strategy does."""
         return self.strategy.configure_evaluate(server_round, arrays, config, grid)
 

@@ -90,7 +90,9 @@ class Nodes:
             answers.append(answer)
             for message in reveals:
                 if (message.kind, message.sender) != (Kind.REVEAL, party.name):
-                    raise LeaktightError(f"{party.name} must reveal what is its own with its last answer. Got something else.")
+                    raise LeaktightError(
+                        f"{party.name} must reveal what is its own with its last answer. Got something else."
+                    )
                 self.revealed[party.name] = message
         return answers
 
@@ -159,7 +161,9 @@ class Nodes:
             )
         former = self._places.get(name)
         if former is not None and former in set(self.grid.get_node_ids()):
-            raise LeaktightError(f"Two nodes say that they are {name}. Give each node a `partition-id` of its own, from 0.")
+            raise LeaktightError(
+                f"Two nodes say that they are {name}. Give each node a `partition-id` of its own, from 0."
+            )
         self._places[name] = node
 
 

@@ -88,7 +88,9 @@ def write_exchange(
             after |= {prefix + array: tensor for array, tensor in tensors_of(record).items()}
         facts = facts_of(received, examples_in(content), known)
         number = facts.pop("round") if round is None else round
-        write_capture(folder, before, difference(before, after), kind="update", sender=sender, **{**facts, "round": number})
+        write_capture(
+            folder, before, difference(before, after), kind="update", sender=sender, **{**facts, "round": number}
+        )
     except (LeaktightError, OSError, ValueError) as error:
         _log.warning("A message of %s could not be recorded: %s", sender, error)
 

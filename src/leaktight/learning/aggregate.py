@@ -16,7 +16,8 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
     """Return the mean of messages by tensor name.
 
     Args:
-        messages: what the participants sent, all with the same names; a tensor that all withhold is not in the mean either.
+        messages: what the participants sent, all with the same names; a tensor that all withhold is not in the mean
+            either.
         weighted: whether each counts by the examples that its sender owns, as in FedAvg, or all count alike.
     """
     if not messages:
@@ -25,7 +26,9 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
     for message in messages:
         if message.tensors.keys() != names:
             odd = sorted(names ^ message.tensors.keys())
-            raise LeaktightError(f"{message.sender} must send the same tensors as {messages[0].sender}. They differ in {odd}.")
+            raise LeaktightError(
+                f"{message.sender} must send the same tensors as {messages[0].sender}. They differ in {odd}."
+            )
     weights = torch.tensor([message.facts["owned"] if weighted else 1.0 for message in messages])
     weights = weights / weights.sum()
     return {name: _combine([message.tensors[name] for message in messages], weights) for name in names}
@@ -34,8 +37,8 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
 def secure_sum(messages: Sequence[Message], *, weighted: bool = False) -> Message:
     """Return the one message a server sees under secure aggregation: the mean, and how many examples are behind it.
 
-    Differs from the paper: it stands for a protocol whose masks cancel in the sum; what a single participant sent is in no
-    transcript, but no masks are drawn, nobody drops out, and the sum is given as its mean.
+    Differs from the paper: it stands for a protocol whose masks cancel in the sum; what a single participant sent is in
+    no transcript, but no masks are drawn, nobody drops out, and the sum is given as its mean.
 
     References: Bonawitz et al. 2017, Practical Secure Aggregation for Privacy-Preserving Machine Learning.
     """

@@ -31,7 +31,9 @@ class InvalidMessage(InvalidValue):
     """What the other party sent is not what it must be; nothing of it was applied."""
 
 
-def accept(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+def accept(
+    message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32
+) -> Tensor:
     """Return the tensor in a message of the other party: the one place where a tensor that arrives is checked.
 
     Args:
@@ -79,7 +81,9 @@ def only_tensor(message: Message, kind: Kind, name: str, shape: tuple[int, ...],
     if not tensor.dim():
         raise InvalidValue(f"{what} must have {shape[0]} rows of shape {shape[1:]}. Got a single number instead.")
     if len(tensor) != shape[0]:
-        raise InvalidValue(f"{what} must have {shape[0]} rows, one for each example of the batch. Got {len(tensor)} instead.")
+        raise InvalidValue(
+            f"{what} must have {shape[0]} rows, one for each example of the batch. Got {len(tensor)} instead."
+        )
     if tuple(tensor.shape) != shape:
         raise InvalidValue(f"{what} must have rows of shape {shape[1:]}. Got {tuple(tensor.shape[1:])} instead.")
     # What is finite in double precision need not be so in the party's own.
@@ -110,7 +114,9 @@ def require_placeable(defence: Defence) -> None:
     with global_seed(0):
         task = classification(Model(nn.Identity(), nn.Linear(2, 2)), (2,), 2)
     local = Local("trial", seed=0)
-    gradient = Gradient({name: torch.zeros_like(tensor) for name, tensor in task.model.tensors().items()}, per_example=False)
+    gradient = Gradient(
+        {name: torch.zeros_like(tensor) for name, tensor in task.model.tensors().items()}, per_example=False
+    )
     does = ""
     try:
         if defence.on_agree(task) is not task:

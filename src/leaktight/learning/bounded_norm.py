@@ -56,7 +56,8 @@ def bounded_norms(sums: Tensor, span: Tensor, entries: int) -> Tensor:
 
     Args:
         sums: the totals of each row of changes J.
-        span: the range of what changes, for each row; where it is 0 the norms are 0, where it is no number neither are they.
+        span: the range of what changes, for each row; where it is 0 the norms are 0, where it is no number neither are
+            they.
         entries: N, the number of entries of what changes.
 
     Example:
@@ -80,6 +81,8 @@ def _totals(rows: Tensor) -> Tensor:
     # Sums in the tensors' own precision are fast; blocks keep them exact, and a scale keeps squares from vanishing.
     largest = torch.maximum(rows.amax(1), -rows.amin(1))
     blocks = torch.split(rows / torch.where(largest > 0, largest, 1)[:, None], _BLOCK, dim=1)
-    lengths, sums = (torch.stack([torch.linalg.vector_norm(block, p, dim=1).double() for block in blocks]) for p in (2, 1))
+    lengths, sums = (
+        torch.stack([torch.linalg.vector_norm(block, p, dim=1).double() for block in blocks]) for p in (2, 1)
+    )
     scale = largest.double()
     return torch.stack([lengths.square().sum(0) * scale.square(), sums.sum(0) * scale, scale], -1)

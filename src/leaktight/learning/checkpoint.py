@@ -44,8 +44,12 @@ def restore_training(module: nn.Module, optimiser: torch.optim.Optimizer, state:
     own = dict(module.named_parameters())
     model, moments = state.get("model", {}), state.get("optimiser", {})
     if not isinstance(model, dict) or not isinstance(moments, dict):
-        raise InvalidValue("The checkpoint must hold the parameters of this model and its optimiser's moments. It does not.")
-    wrong = sorted(name for name in own.keys() | model.keys() if name not in own or not _fits(own[name], model.get(name)))
+        raise InvalidValue(
+            "The checkpoint must hold the parameters of this model and its optimiser's moments. It does not."
+        )
+    wrong = sorted(
+        name for name in own.keys() | model.keys() if name not in own or not _fits(own[name], model.get(name))
+    )
     wrong += sorted(name for name in own if not isinstance(moments.get(name, {}), dict))
     if wrong:
         raise InvalidValue(f"The checkpoint must hold the parameters of this model. It differs in `{wrong[0]}`.")

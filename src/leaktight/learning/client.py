@@ -28,12 +28,13 @@ Batching = Literal["schedule", "poisson", "attacked"]
 class Client:
     """A participant that follows the protocol.
 
-    Between messages it holds nothing but its `Local`, so an engine whose processes come and go can rebuild it: the batches of a
-    round follow from the seed, the name and the round; private parameters live in `local.memory["private"]`.
+    Between messages it holds nothing but its `Local`, so an engine whose processes come and go can rebuild it: the
+    batches of a round follow from the seed, the name and the round; private parameters live in
+    `local.memory["private"]`.
 
-    Differs from the paper: McMahan et al. (2017) take plain local steps. With momentum or Adam, a participant's moments start from
-    zero in every round, those of its private parameters too, because nothing but `Local` outlasts a message. The server's own
-    moments, under `fedsgd`, are kept.
+    Differs from the paper: McMahan et al. (2017) take plain local steps. With momentum or Adam, a participant's moments
+    start from zero in every round, those of its private parameters too, because nothing but `Local` outlasts a message.
+    The server's own moments, under `fedsgd`, are kept.
 
     Args:
         name: the name it sends under.
@@ -41,13 +42,14 @@ class Client:
         data: what it owns.
         defence: what it does about leakage.
         local: what it never sends.
-        batch_size: examples per local step; a participant with fewer uses all it has. Under Poisson sampling, the expected number.
+        batch_size: examples per local step; a participant with fewer uses all it has. Under Poisson sampling, the
+            expected number.
         local_steps: steps between two messages. With `shares` gradient it must be 1.
         optimiser: for local steps, and for private parameters.
         shares: whether a message is the gradient of one step, or the update of several.
         schedule: which examples are in the batch of a step, unless they are sampled.
-        batching: where the examples of a step come from: the `schedule`; `poisson`, each by a draw of its own; or `attacked`, the schedule's
-            for a message that only an audit asks for.
+        batching: where the examples of a step come from: the `schedule`; `poisson`, each by a draw of its own; or
+            `attacked`, the schedule's for a message that only an audit asks for.
         sharing: which part of the parameters it takes over, and which part of an update it hands in.
     """
 
@@ -100,7 +102,9 @@ class Client:
         tensors = {name: tensor.detach() for name, tensor in self.task.outward(shared).items()}
         if self.shares is Kind.UPDATE:
             tensors = self.sharing.select_upload(tensors, self.local)
-        clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round))
+        clean = Message(
+            self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round)
+        )
         sent = self.defence.on_message(clean, self._own())
         self.sharing.remember(message.tensors, taken, self.task.outward(end), sent.tensors, self.local)
         private = {name: tensor for name, tensor in start.items() if self.task.wire(name) is None}
@@ -135,7 +139,9 @@ class Client:
                 sampling = Known(positions, attacked=self.batching == "attacked")
             yield self.data.take(positions.to(self.data.labels.device)), sampling
 
-    def _step(self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer) -> tuple[Batch, dict[str, Tensor]]:
+    def _step(
+        self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer
+    ) -> tuple[Batch, dict[str, Tensor]]:
         """Take one local step in place; a shared gradient moves private parameters only, the server moves the rest."""
         self.local.now.batch = raw
         # Nobody is in an empty batch, so that there is nothing to change.

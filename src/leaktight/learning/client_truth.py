@@ -47,7 +47,9 @@ def _twin(client: Client) -> Client:
     Of what the participant remembers it has only the parameters that it did not take from the server.
     """
     kept = {name: copy.deepcopy(value) for name, value in client.local.memory.items() if name == "download"}
-    return dataclasses.replace(client, defence=Undefended(), local=Local(client.local.party, client.local.seed, memory=kept))
+    return dataclasses.replace(
+        client, defence=Undefended(), local=Local(client.local.party, client.local.seed, memory=kept)
+    )
 
 
 def watch(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:

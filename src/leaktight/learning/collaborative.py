@@ -21,14 +21,14 @@ Choice = Literal["largest", "random"]
 class Sharing:
     r"""How a participant of the collaborative framework takes part: \(\theta_d\), \(\theta_u\) and \(\gamma\) of its meta-parameters.
 
-    With the server's parameters \(w\), the participant's own \(v\), and \(s\), what it last had of the server with its own updates added, it
-    trains from
+    With the server's parameters \(w\), the participant's own \(v\), and \(s\), what it last had of the server with its
+    own updates added, it trains from
 
     .. math:: v_i \leftarrow w_i \text{ if } i \in \mathrm{top}_{\lceil \theta_d n \rceil}(|w - s|), \text{ else } v_i,
 
-    so that \(|w - s|\) is what others changed since it last had an entry. Of its change \(u\) it hands in \(\lceil \theta_u n \rceil\) entries, each
-    bounded to \([-\gamma, \gamma]\); the others go out as zero. It remembers \(v\) and \(s\) in `local.memory["download"]`, by wire name, if
-    it does not take everything anyway.
+    so that \(|w - s|\) is what others changed since it last had an entry. Of its change \(u\) it hands in \(\lceil
+    \theta_u n \rceil\) entries, each bounded to \([-\gamma, \gamma]\); the others go out as zero. It remembers \(v\)
+    and \(s\) in `local.memory["download"]`, by wire name, if it does not take everything anyway.
 
     Args:
         download: \(\theta_d\), in (0, 1]; 1 takes everything.
@@ -41,8 +41,9 @@ class Sharing:
         >>> sharing.select_upload({"weight": torch.tensor([3.0, -1.0]), "bias": torch.tensor([0.5, -1.5])}, Local("client-0", seed=0))
         {'weight': tensor([2., 0.]), 'bias': tensor([ 0.0000, -1.5000])}
 
-    Differs from the paper: which entries "changed most" is by how far, not by how often they were updated. The server hands out
-    all parameters and the participant leaves some of them aside, so that whoever sits in its seat sees more than it takes over.
+    Differs from the paper: which entries "changed most" is by how far, not by how often they were updated. The server
+    hands out all parameters and the participant leaves some of them aside, so that whoever sits in its seat sees more
+    than it takes over.
     """
 
     download: float = 1.0
@@ -68,7 +69,9 @@ class Sharing:
                 draws = local.named_draws("upload", local.round)
                 magnitudes = {name: _random_magnitudes(tensor, draws) for name, tensor in update.items()}
             masks = largest(magnitudes, self.upload)
-            upload = {name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()}
+            upload = {
+                name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()
+            }
         if self.clip is None:
             return upload
         return {name: tensor.clamp(-self.clip, self.clip) for name, tensor in upload.items()}

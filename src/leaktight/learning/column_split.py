@@ -28,7 +28,9 @@ class ColumnSplit:
         """Find columns by their names; a feature party without names holds all that the label party does not."""
         if len(data.shape) != 1:
             if label_party or feature_party:
-                raise InvalidValue(f"The columns of split must be left out for images. Got data of shape {data.shape} instead.")
+                raise InvalidValue(
+                    f"The columns of split must be left out for images. Got data of shape {data.shape} instead."
+                )
             return cls(None)
         columns = columns_of(data)
         theirs = columns.find(label_party, "the label party")
@@ -36,7 +38,9 @@ class ColumnSplit:
         if not feature_party:
             ours = tuple(at for at in range(len(columns)) if at not in set(theirs))
         if not ours:
-            raise InvalidValue("The `label_party` of split must leave the feature party a column. Got all columns instead.")
+            raise InvalidValue(
+                "The `label_party` of split must leave the feature party a column. Got all columns instead."
+            )
         return cls(ours, theirs)
 
     def of_features(self, statistics: Statistics | None) -> Statistics | None:

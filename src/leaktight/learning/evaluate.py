@@ -86,7 +86,8 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
         parameters: values by the model's own parameter names.
         batch: held-out examples; at least one.
         chunk: how many examples go through the model at once, at least 1; more needs more memory.
-        keep: whether the reading says which examples were told right, for a comparison with another model on the same ones.
+        keep: whether the reading says which examples were told right, for a comparison with another model on the same
+            ones.
 
     Example:
         >>> from leaktight.core.task import Model

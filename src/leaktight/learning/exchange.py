@@ -55,8 +55,8 @@ class Watch:
         feature: the honest feature party.
         label: the honest label party.
         truths: both sides of each gradient that the label party sent.
-        seen: for each step what the feature party computed its activations from: `inputs` and the bottom's `parameters`; and by the public
-            order which of its `rows` they are, and in which `pass`.
+        seen: for each step what the feature party computed its activations from: `inputs` and the bottom's
+            `parameters`; and by the public order which of its `rows` they are, and in which `pass`.
     """
 
     public: Task

@@ -71,7 +71,9 @@ class FeatureParty:
     def __post_init__(self) -> None:
         require_placeable(self.defence)
         if len(self.inputs) != self.order.count:
-            raise InvalidValue(f"{self.name} must hold the {self.order.count} agreed rows. Got {len(self.inputs)} instead.")
+            raise InvalidValue(
+                f"{self.name} must hold the {self.order.count} agreed rows. Got {len(self.inputs)} instead."
+            )
         self.step = 0
         self.local.now.examples = len(self.inputs)
         self._learned = tuple(self.bottom.parameters())

@@ -56,14 +56,15 @@ class Federated(Staged):
         participants: how many there are, at least 1.
         protocol: what happens in a round.
         rounds: how many rounds a training run takes; 0 leaves the model untrained.
-        batch_size: examples per local step in training; the expected number under a defence that counts on Poisson sampling.
-        schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`), `shuffled`
-            gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
-        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on from each of them
-            (what the server's optimiser remembers starts anew there); 0 keeps none.
+        batch_size: examples per local step in training; the expected number under a defence that counts on Poisson
+            sampling.
+        schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`),
+            `shuffled` gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on
+            from each of them (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
-        spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only one participant
-            claims to have: the fake class of an attacker.
+        spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only
+            one participant claims to have: the fake class of an attacker.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """
 
@@ -119,7 +120,9 @@ class Federated(Staged):
         plain = {"model": {"kind": "mlp"}, "protocol": FedSGD(), "rounds": 0}
         return Control(Federated.model_validate({**dict(self), **plain}))
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+    def train(
+        self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
+    ) -> Training:
         """Train all rounds under a defence; keep the stages, the utility on test data and the parties' notes."""
         data = self.data.load()
         task = defence.on_agree(self.task(data, seed))
@@ -133,11 +136,14 @@ class Federated(Staged):
         readings = utility(final, final.model_parameters(server.parameters), data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
-    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+    def observe(
+        self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
+    ) -> Run:
         """Let participants send one message each, in turn, until there are as many as asked for.
 
-        Their steps are as long as in the round that follows on the stage, however messages are numbered. At the stage `training` whole
-        rounds are played instead, from each moment on, and the parameters that follow on them are handed out.
+        Their steps are as long as in the round that follows on the stage, however messages are numbered. At the stage
+        `training` whole rounds are played instead, from each moment on, and the parameters that follow on them are
+        handed out.
         """
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
@@ -218,13 +224,15 @@ class Federated(Staged):
     ) -> list[Client]:
         """Return the honest participants, each with its part of the data and its own Local.
 
-        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants of a training run.
+        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants
+        of a training run.
         """
         parts = self.parts(data, seed)
         size = batch_size or self.batch_size
         if batch_size and min(map(len, parts)) < size:
             raise InvalidValue(
-                f"The batch size must be at most {min(map(len, parts))}, what the smallest participant owns. Got {size} instead."
+                f"The batch size must be at most {min(map(len, parts))}, what the smallest participant owns. Got "
+                f"{size} instead."
             )
         kept = memories or {}
         return [

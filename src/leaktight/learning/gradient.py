@@ -23,8 +23,12 @@ def gradient(task: Task, parameters: Tensors, batch: Batch, *, per_example: bool
     A sampled batch may be empty: its gradient is zero, and there is none per example.
     """
     if not len(batch):
-        shapes = {name: (0, *tensor.shape) if per_example else tuple(tensor.shape) for name, tensor in parameters.items()}
-        return Gradient({name: tensor.new_zeros(shapes[name]) for name, tensor in parameters.items()}, per_example=per_example)
+        shapes = {
+            name: (0, *tensor.shape) if per_example else tuple(tensor.shape) for name, tensor in parameters.items()
+        }
+        return Gradient(
+            {name: tensor.new_zeros(shapes[name]) for name, tensor in parameters.items()}, per_example=per_example
+        )
     if per_example:
         return _each(task, parameters, batch)
     leaves = {name: tensor.detach().requires_grad_(True) for name, tensor in parameters.items()}
@@ -45,7 +49,8 @@ def _each(task: Task, parameters: Tensors, batch: Batch) -> Gradient:
 def require_each_once(defence: Defence, raw: Batch, used: Batch) -> None:
     """Refuse a defence that bounds each example's gradient, where another one made several examples out of one.
 
-    Each of them would be clipped by itself, so that the example behind them counts several times and nobody counts it so.
+    Each of them would be clipped by itself, so that the example behind them counts several times and nobody counts it
+    so.
 
     Args:
         defence: what the participant does.
@@ -54,6 +59,7 @@ def require_each_once(defence: Defence, raw: Batch, used: Batch) -> None:
     """
     if defence.per_example and len(raw) != len(used):
         raise Refusal(
-            f"{defence} must see each example once, to bound what it changes. Got {len(used)} examples made out of {len(raw)}; "
+            f"{defence} must see each example once, to bound what it changes. Got {len(used)} examples made out of "
+            f"{len(raw)}; "
             "leave the part out that makes more or fewer of them."
         )

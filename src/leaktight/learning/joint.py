@@ -51,7 +51,8 @@ class Trained:
 
     Args:
         parameters: of the model, by its own names.
-        curve: how good it was after each round, without what parties reveal at the end; no reading where nobody can tell without that.
+        curve: how good it was after each round, without what parties reveal at the end; no reading where nobody can
+            tell without that.
         utility: how good it is in the end.
         reveals: what parties revealed at the end, such as class keys; without it some models cannot be used.
     """
@@ -70,8 +71,9 @@ class JointTraining(Value):
     Args:
         scenario: data, model, protocol and rounds.
         defence: what each participant does about leakage.
-        seed: what the initial model, the parts of the data and their order derive from, and in a simulation all else. All parties and the
-            server know it. In a deployment each node draws the noise and the secrets of its defence from a key of its own.
+        seed: what the initial model, the parts of the data and their order derive from, and in a simulation all else.
+            All parties and the server know it. In a deployment each node draws the noise and the secrets of its defence
+            from a key of its own.
 
     Example:
         >>> from leaktight.data import Digits
@@ -106,7 +108,8 @@ class JointTraining(Value):
             number: which one, from 0.
             memory: what it had in its memory after its latest answer; empty before the first.
             own: what it owns, if that is not its part of the scenario's data.
-            key: what its noise and its secrets are drawn from, where its messages really leave; None draws them from the agreed seed.
+            key: what its noise and its secrets are drawn from, where its messages really leave; None draws them from
+                the agreed seed.
         """
         owned = own.load().train if own else self.data.train.take(self.scenario.parts(self.data, self.seed)[number])
         device = self.task.device
@@ -115,7 +118,9 @@ class JointTraining(Value):
         )
         return self.scenario.client(number, self.task, owned, self.defence, self.seed, moved, key=key)
 
-    def lead(self, parties: Sequence[Party], gather: Gather = in_turn, after: Callable[[Round], None] | None = None) -> Trained:
+    def lead(
+        self, parties: Sequence[Party], gather: Gather = in_turn, after: Callable[[Round], None] | None = None
+    ) -> Trained:
         """Play all rounds as the server, and return the model.
 
         Args:
@@ -150,8 +155,8 @@ def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]
 def write_trained(folder: Path, training: JointTraining, trained: Trained, **about: Any) -> None:
     """Write the model as safetensors, with its settings and its utility after each round as JSON; `read_trained` reads them.
 
-    What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone makes an embedding,
-    and the keys tell its class. Files of an earlier training run there are replaced, or removed.
+    What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone
+    makes an embedding, and the keys tell its class. Files of an earlier training run there are replaced, or removed.
 
     Args:
         folder: where to.
@@ -180,7 +185,8 @@ def _content(tensors: Tensors) -> bytes:
 def read_trained(folder: Path) -> Task:
     """Return the task that was trained, ready for use: its model has the parameters, and `predict` knows what parties revealed.
 
-    Class scores of examples are `task.predict(task.model(inputs))`. The data set must be where it was: the model is made to fit it.
+    Class scores of examples are `task.predict(task.model(inputs))`. The data set must be where it was: the model is
+    made to fit it.
 
     Args:
         folder: what `write_trained` or `leaktight train` wrote.
@@ -203,7 +209,9 @@ def read_trained(folder: Path) -> Task:
         content = (folder / REVEAL_FILE).read_bytes() if (folder / REVEAL_FILE).exists() else None
         revealed = {} if content is None else safetensors.torch.load(content)
     except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
-        raise InvalidValue(f"The folder `{folder}` must hold a model of `leaktight train`. It does not: {error}.") from error
+        raise InvalidValue(
+            f"The folder `{folder}` must hold a model of `leaktight train`. It does not: {error}."
+        ) from error
     tensors: dict[str, dict[str, Tensor]] = {}
     for name, tensor in revealed.items():
         sender, _, own = name.partition("/")
@@ -231,5 +239,7 @@ def train_here(training: JointTraining, folder: Path, after: Callable[[Round], N
         trained = training.lead(parties, after=after)
     notes = largest(party.local.notes for party in parties)
     budgets = list(map(str, budgets_of(notes)))
-    write_trained(folder, training, trained, engine="local", notes=notes, **({"privacy_budget": budgets} if budgets else {}))
+    write_trained(
+        folder, training, trained, engine="local", notes=notes, **({"privacy_budget": budgets} if budgets else {})
+    )
     return trained

@@ -99,7 +99,9 @@ class LabelParty:
     def __post_init__(self) -> None:
         require_placeable(self.defence)
         if len(self.labels) != self.order.count:
-            raise InvalidValue(f"{self.name} must hold the {self.order.count} agreed rows. Got {len(self.labels)} instead.")
+            raise InvalidValue(
+                f"{self.name} must hold the {self.order.count} agreed rows. Got {len(self.labels)} instead."
+            )
         if len(torch.unique(self.labels)) < 2:
             only = self.labels[0].item()
             raise InvalidValue(
@@ -144,7 +146,8 @@ class LabelParty:
         used = self.local.now.batch = self.defence.on_batch(raw, self._own())
         if len(used) != len(raw):
             raise Refusal(
-                f"{self.defence.kind} changes how many examples a batch has. In split learning both parties agree on them."
+                f"{self.defence.kind} changes how many examples a batch has. In split learning both parties agree on "
+                "them."
             )
         leaf = activations.detach().requires_grad_(True)
         clear_gradients(self._learned)

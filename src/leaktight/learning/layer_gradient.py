@@ -12,13 +12,13 @@ from leaktight.core.message import Tensors
 def layer_gradients(bottom: nn.Module, parameters: Tensors, inputs: Tensor, gradient: Tensor) -> dict[str, Tensor]:
     r"""Return the gradient of each example's loss with respect to the output of each layer of the bottom model, by the layer's name.
 
-    The bottom is a sequence of layers \(f = f_k \circ \dots \circ f_1\) that treats each example by itself. With \(a_l\) the output of
-    layer l and \(g\) what came from the label party,
+    The bottom is a sequence of layers \(f = f_k \circ \dots \circ f_1\) that treats each example by itself. With
+    \(a_l\) the output of layer l and \(g\) what came from the label party,
 
     .. math:: g_l = \left(\frac{\partial f_k \circ \dots \circ f_{l+1}}{\partial a_l}\right)^T g, \qquad g_k = g,
 
-    row by row, in one backward pass. Nothing is used that the feature party does not have. A layer whose output no parameter has a part in
-    (flattening or standardising the inputs) is left out.
+    row by row, in one backward pass. Nothing is used that the feature party does not have. A layer whose output no
+    parameter has a part in (flattening or standardising the inputs) is left out.
 
     Args:
         bottom: the feature party's layers; its own parameters are not used and not changed.

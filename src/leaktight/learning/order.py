@@ -15,7 +15,8 @@ from leaktight.core.random import stream
 class Order:
     """Batches of consecutive rows, shuffled anew in every pass; what does not fill a batch is left out of that pass.
 
-    Both parties hold rows of the same people in the same order (an aligned list of ids), so positions are all they have to agree on.
+    Both parties hold rows of the same people in the same order (an aligned list of ids), so positions are all they have
+    to agree on.
 
     Args:
         count: how many rows each party holds, at least `batch_size`.
@@ -35,7 +36,8 @@ class Order:
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.count:
             raise InvalidValue(
-                f"The batch size must be from 1 to the {self.count} rows that the parties hold. Got {self.batch_size} instead."
+                f"The batch size must be from 1 to the {self.count} rows that the parties hold. Got {self.batch_size} "
+                "instead."
             )
         self._pass = -1
         self._shuffled = torch.empty(0, dtype=torch.long)

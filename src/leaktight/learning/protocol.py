@@ -83,7 +83,8 @@ class Protocol(Registered):
     Args:
         optimiser: takes the local steps; under `fedsgd` the server's step.
         local_steps: steps between two messages, at least 1.
-        aggregation: `mean` counts all participants alike, `weighted` by their examples, `secure` shows the server the mean only.
+        aggregation: `mean` counts all participants alike, `weighted` by their examples, `secure` shows the server the
+            mean only.
     """
 
     family: ClassVar[str] = "protocol"
@@ -166,12 +167,13 @@ class RoundRobin(Protocol):
         optimiser: takes the local steps.
         local_steps: steps between two messages, at least 1.
         order: `in_turn` by name in every round, or `random`, drawn anew for each round.
-        download: \(\theta_d\), the share of its parameters that a participant replaces by the server's, in (0, 1]: those that others changed
-            most since it last had them; the rest stays its own.
+        download: \(\theta_d\), the share of its parameters that a participant replaces by the server's, in (0, 1]:
+            those that others changed most since it last had them; the rest stays its own.
         upload: \(\theta_u\), the share of its changes that a participant hands in, in (0, 1].
         choice: whether those are its `largest` changes or `random` ones.
         clip: \(\gamma\), what each entry of an update is bounded to, above 0; None bounds nothing.
-        local_epochs: how many times a participant passes over its own data between two messages, in place of `local_steps`.
+        local_epochs: how many times a participant passes over its own data between two messages, in place of
+            `local_steps`.
 
     Example:
         >>> RoundRobin(local_epochs=2).steps(examples=70, batch_size=32), RoundRobin(local_steps=3).steps(70, 32)
@@ -179,11 +181,12 @@ class RoundRobin(Protocol):
         >>> [RoundRobin(order="random").turns(3, seed=0, number=number) for number in range(2)]
         [[1, 2, 0], [2, 0, 1]]
 
-    Differs from the paper: no participant starts before the one before it is done (no asynchronous order). A defence acts on what is left
-    after choice and bound. What an examples' pass does not fill a batch with is left out of it. More in `Sharing`.
+    Differs from the paper: no participant starts before the one before it is done (no asynchronous order). A defence
+    acts on what is left after choice and bound. What an examples' pass does not fill a batch with is left out of it.
+    More in `Sharing`.
 
-    References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning, section 5; Sariyildiz et al. 2020, Key Protected Classification
-    for Collaborative Learning, section 3.1 and Algorithm 1.
+    References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning, section 5; Sariyildiz et al. 2020, Key
+    Protected Classification for Collaborative Learning, section 3.1 and Algorithm 1.
     """
 
     kind: Literal["round_robin"] = "round_robin"

@@ -50,10 +50,10 @@ class Shuffled(Schedule):
 class ByProperty(Schedule):
     """Batches with the private property in one of every few rounds, and batches without it in the others.
 
-    Whose photos arrive together often have something in common; this is the victim that an attack on properties looks for. Of
-    `every` consecutive rounds one, drawn at random, is on batches of which a `share` has the property. Each batch is
-    drawn anew; of a participant with too few of a kind, examples occur twice in a batch. A participant without any example of the
-    property never has such a batch.
+    Whose photos arrive together often have something in common; this is the victim that an attack on properties looks
+    for. Of `every` consecutive rounds one, drawn at random, is on batches of which a `share` has the property. Each
+    batch is drawn anew; of a participant with too few of a kind, examples occur twice in a batch. A participant without
+    any example of the property never has such a batch.
 
     Args:
         every: how many rounds to one with the property, at least 2.

@@ -45,28 +45,34 @@ MOST_NUMBERS = 2**29
 class Split(Staged):
     """A party with features and a party with labels train one network that is cut between them.
 
-    Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
+    Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit
+    is the label party's.
 
-    An observation resumes the training run at a stage, for as many steps as there are victims: with the training run's own
-    batch size it replays the very messages of that training run. The stage `training` spreads the victims over `moments` that were
-    kept, from the first step to near the last; with as many victims as the training run has steps (`victims = "all"` in a plan) it shows every
-    message of every pass, which an attacker adds up row by row.
+    An observation resumes the training run at a stage, for as many steps as there are victims: with the training run's
+    own batch size it replays the very messages of that training run. The stage `training` spreads the victims over
+    `moments` that were kept, from the first step to near the last; with as many victims as the training run has steps
+    (`victims = "all"` in a plan) it shows every message of every pass, which an attacker adds up row by row.
 
-    What the feature party knows of its own is in its memory, so a view from its seat has it: `memory["seen"][str(round)]` holds the `inputs`
-    and the bottom's `parameters` of each step, the numbers of its `rows` and of the `pass` through all of them, for the order is public;
-    `layer_gradients` makes the rest. `memory["initial"]` holds the parameters that the bottom began with.
+    What the feature party knows of its own is in its memory, so a view from its seat has it:
+    `memory["seen"][str(round)]` holds the `inputs` and the bottom's `parameters` of each step, the numbers of its
+    `rows` and of the `pass` through all of them, for the order is public; `layer_gradients` makes the rest.
+    `memory["initial"]` holds the parameters that the bottom began with.
 
-    Notes: `split.passes_trained`, how often the training run went through the rows, and `split.passes_seen`, how often the observed messages did.
+    Notes: `split.passes_trained`, how often the training run went through the rows, and `split.passes_seen`, how often
+        the observed messages did.
 
     Args:
         data: where the examples come from.
         model: the network that is trained.
         cut: the last layer of the feature party, such as `relu3`; empty cuts before the head.
-        label_party: columns that the label party holds, beside the labels, for a wide part; `*` stands for any text, as in `I*`.
-        feature_party: columns that the feature party holds; empty means all that the label party does not. A column may be with both.
+        label_party: columns that the label party holds, beside the labels, for a wide part; `*` stands for any text, as
+            in `I*`.
+        feature_party: columns that the feature party holds; empty means all that the label party does not. A column may
+            be with both.
         optimiser: how each party's parameters follow gradients; each keeps its own moments.
         rounds: how many steps a training run takes; 0 leaves the model untrained.
-        passes: in place of `rounds`, how often a training run goes through all rows; what does not fill a batch is left out of a pass.
+        passes: in place of `rounds`, how often a training run goes through all rows; what does not fill a batch is left
+            out of a pass.
         batch_size: examples per step, at least 2.
         moments: how many evenly spread moments of the training run are kept for the stage `training`, at least 1.
         feature_defence: what the feature party does to its activations.
@@ -82,12 +88,13 @@ class Split(Staged):
         >>> [(message.kind.value, tuple(next(iter(message.tensors.values())).shape)) for message in run.transcript]
         [('activation', (64, 16)), ('cut_gradient', (64, 16))]
 
-    Differs from the paper: Two scores with softmax in place of one logit, and each party's own optimiser in place of one for both, which
-    for SGD and Adam is the same. The paper's wide part takes all features, here those columns that the label party holds.
+    Differs from the paper: Two scores with softmax in place of one logit, and each party's own optimiser in place of
+    one for both, which for SGD and Adam is the same. The paper's wide part takes all features, here those columns that
+    the label party holds.
 
     References:
-        Gupta and Raskar, Distributed Learning of Deep Neural Network over Multiple Agents, 2018; Li et al., Label Leakage and Protection in
-        Two-party Split Learning, Section 2.1 and Table 1.
+        Gupta and Raskar, Distributed Learning of Deep Neural Network over Multiple Agents, 2018; Li et al., Label
+        Leakage and Protection in Two-party Split Learning, Section 2.1 and Table 1.
     """
 
     kind: Literal["split"] = "split"
@@ -162,8 +169,8 @@ class Split(Staged):
     ) -> tuple[FeatureParty, LabelParty]:
         """Return the two honest parties, each with its half of the model, its columns and its own Local.
 
-        The order's seed is what both know; each Local has a seed of its own, so that neither party can draw the other's noise again. In
-        an audit all of them follow from one number; parties of real life choose theirs at random.
+        The order's seed is what both know; each Local has a seed of its own, so that neither party can draw the other's
+        noise again. In an audit all of them follow from one number; parties of real life choose theirs at random.
         """
         cut, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
         features, own = self.divide_rows(data.train.inputs)
@@ -211,7 +218,8 @@ class Split(Staged):
         data = self.data.load()
         if min(batch_sizes) < 2:
             raise InvalidValue(
-                "The `batch_sizes` of the grid must be at least 2 in split learning, which tells examples of a batch apart. "
+                "The `batch_sizes` of the grid must be at least 2 in split learning, which tells examples of a batch "
+                "apart. "
                 f"Got {min(batch_sizes)} instead."
             )
         return frozenset(
@@ -224,8 +232,9 @@ class Split(Staged):
     def control(self) -> Control:
         """Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
 
-        Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or -1. A table with
-        categories is for embeddings alone, and below its head Wide & Deep is as good as a plain network.
+        Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or
+        -1. A table with categories is for embeddings alone, and below its head Wide & Deep is as good as a plain
+        network.
         """
         model = self.model if isinstance(self.model, WideDeep) else {"kind": "mlp"}
         plain = {"model": model, "cut": "", "rounds": 0, "passes": 0, "moments": 1, "feature_defence": Undefended()}
@@ -241,7 +250,9 @@ class Split(Staged):
             "training_loss": Quantity("training loss"),
         }
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+    def train(
+        self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
+    ) -> Training:
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
         if enter is not None:
             raise Refusal(
@@ -270,7 +281,9 @@ class Split(Staged):
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
         return grade_scores(scores, data.test.labels, data.classes, keep=True)
 
-    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+    def observe(
+        self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
+    ) -> Run:
         """Resume a training run from a stage, one step for each victim, and record both sides of every gradient."""
         data = self.data.load()
         feature, label = self.parties(data, defence, observation.seed, observation.batch_size)
@@ -333,7 +346,8 @@ def _require_room(feature: FeatureParty, label: LabelParty, observation: Observa
     size = observation.victims * (bottom + observation.batch_size * row)
     if size > MOST_NUMBERS:
         raise Refusal(
-            f"An observation must hold at most {MOST_NUMBERS:,} numbers. {observation.victims} messages of {observation.batch_size} "
+            f"An observation must hold at most {MOST_NUMBERS:,} numbers. {observation.victims} messages of "
+            f"{observation.batch_size} "
             f"examples hold {size:,}; take fewer `victims` or passes, smaller batches or fewer rows."
         )
 

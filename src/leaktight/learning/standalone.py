@@ -46,15 +46,17 @@ def standalone(
                 progress(len(readings) * scenario.rounds + played, len(clients) * scenario.rounds)
 
         federate(protocol, server, [alone], scenario.rounds, after)
-        readings.append(utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device)))
+        readings.append(
+            utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device))
+        )
     return readings
 
 
 class Standalone(Scenario):
     """The participants of a federation, each on its own: how good models are without sharing.
 
-    Its utility is the mean over participants, with an interval from resampling them. No message is ever sent in training; what
-    can be observed is what the federation would send at its start.
+    Its utility is the mean over participants, with an interval from resampling them. No message is ever sent in
+    training; what can be observed is what the federation would send at its start.
 
     Args:
         federation: who the participants are, what they own, and how long they train.
@@ -74,7 +76,9 @@ class Standalone(Scenario):
         """That of the federation."""
         return self.federation.content(seed)
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+    def train(
+        self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
+    ) -> Training:
         """Train participants one after the other."""
         if enter is not None:
             raise Refusal("Who trains alone meets nobody, so no attacker can sit in. Use an attack that only observes.")
@@ -95,6 +99,8 @@ class Standalone(Scenario):
         task = self.federation.task(self.federation.data.load(), seed)
         return Training({"initial": Snapshot(task.public_parameters())}, (mean,))
 
-    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+    def observe(
+        self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
+    ) -> Run:
         """Let participants send what they would send at the start of the federation."""
         return self.federation.observe(training, defence, observation, enter)

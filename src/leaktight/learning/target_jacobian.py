@@ -25,13 +25,14 @@ Columns = Callable[[Tensor, Tensor, Tensor], tuple[dict[str, Tensor], dict[str, 
 def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BYTES) -> dict[str, Tensor]:
     r"""Return the bounded Jacobian norms of each layer, a row for each example and a column for each of `NORMS`.
 
-    With \(g_l(y)\) the N entries (weights and biases) of layer l's gradient of one example's loss under target y, a probability for each
-    class, and \(J_l = \partial g_l / \partial y\) at the one-hot label,
+    With \(g_l(y)\) the N entries (weights and biases) of layer l's gradient of one example's loss under target y, a
+    probability for each class, and \(J_l = \partial g_l / \partial y\) at the one-hot label,
 
     .. math:: \frac{1}{\psi} \left\| \frac{J_l}{\max g_l - \min g_l} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty,
 
-    0 where \(g_l\) has no range. Column c of \(J_l\) is the derivative of the gradient in the direction of class c, so that one
-    forward-mode pass gives a column of all layers; as many columns are made at once as fit, and only their norms are kept.
+    0 where \(g_l\) has no range. Column c of \(J_l\) is the derivative of the gradient in the direction of class c, so
+    that one forward-mode pass gives a column of all layers; as many columns are made at once as fit, and only their
+    norms are kept.
 
     Args:
         task: a task whose loss takes probabilities as labels.
@@ -64,7 +65,9 @@ def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BY
     return {layer: torch.cat(parts) for layer, parts in rows.items()}
 
 
-def loss_gradient(task: Task, parameters: Tensors, names: Iterable[str]) -> Callable[[Tensor, Tensor], dict[str, Tensor]]:
+def loss_gradient(
+    task: Task, parameters: Tensors, names: Iterable[str]
+) -> Callable[[Tensor, Tensor], dict[str, Tensor]]:
     """Return the function from one example's inputs and target to the gradient of its loss in the parameters of these names."""
     own = {name: parameters[name].detach() for name in names}
     rest = {name: tensor.detach() for name, tensor in parameters.items() if name not in own}

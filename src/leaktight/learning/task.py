@@ -11,7 +11,8 @@ from leaktight.core.task import Model, Task
 def classification(model: Model, shape: tuple[int, ...], classes: int) -> Task:
     """Return the plain classification task for a model.
 
-    The loss takes class indices, or a probability for each class (an attacker that does not know the labels needs those).
+    The loss takes class indices, or a probability for each class (an attacker that does not know the labels needs
+    those).
     """
     return Task(model, cross_entropy, as_scores, shape, classes)
 

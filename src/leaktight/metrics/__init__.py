@@ -71,4 +71,13 @@ def standard() -> tuple[Metric, ...]:
     messages = Perturbation(), LeakAUC(), LeakAUCPasses(), NormHistogram(), PropertyAuc()
     samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity(), KeyCosine()
     exact = ExactShare(), FalseAnswers()
-    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples, *exact
+    return (
+        *images,
+        LabelDistance(),
+        ReconstructionStatement(),
+        TracingDistance(),
+        SearchGap(),
+        *messages,
+        *samples,
+        *exact,
+    )

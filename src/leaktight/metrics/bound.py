@@ -74,7 +74,9 @@ def statement(reading: Reading, epsilon: float = EPSILON) -> str:
         75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).
     """
     if reading.name != "reconstruction_statement":
-        raise InvalidValue(f"A statement needs a reading of `reconstruction_statement`. Got one of `{reading.name}` instead.")
+        raise InvalidValue(
+            f"A statement needs a reading of `reconstruction_statement`. Got one of `{reading.name}` instead."
+        )
     on = f" on the {reading.against} images" if reading.against else ""
     known = reading.low is not None and reading.high is not None
     interval = f" (95 % interval: {_percent(reading.low)} to {_percent(reading.high)})" if known else ""

@@ -50,7 +50,9 @@ class Blind:
         return cls(known, guess.labels, task.model.normalise, task.classes)
 
 
-def chance_level(measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, blind: Blind, rng: Stream) -> float:
+def chance_level(
+    measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, blind: Blind, rng: Stream
+) -> float:
     """Return the best mean value that an answer made without any message gets.
 
     Everybody can answer the blank example, the mean of the `generic` prior (a grey of 0.43 for colour and 0.33 for one
@@ -113,7 +115,9 @@ def _several(truths: Sequence[Tensor], blind: Blind, draws: Stream) -> Iterator[
     yield [[inputs[torch.randint(len(inputs), (size,), generator=draws)] for size in sizes] for _ in range(DRAWS)]
     if blind.labels is not None and not labels.is_floating_point():
         # A label that nobody could read, -1, stands last: its mean is that of all.
-        means = torch.cat([class_means(inputs.flatten(1), labels, blind.classes, 0.0), inputs.flatten(1).mean(0, keepdim=True)])
+        means = torch.cat(
+            [class_means(inputs.flatten(1), labels, blind.classes, 0.0), inputs.flatten(1).mean(0, keepdim=True)]
+        )
         guessed = [given.argmax(1) if given.dim() == 2 else given for given in blind.labels]
         yield [[means[given.to(means.device)].view(-1, *shape) for given in guessed]]
 

@@ -143,7 +143,9 @@ class Comparison(Metric):
                 continue
             values = self.measure(pairs.guess, pairs.truth)
             interval = (
-                share_interval(values, pairs.messages) if self.share else resample_messages(self, values, pairs.messages, rng)
+                share_interval(values, pairs.messages)
+                if self.share
+                else resample_messages(self, values, pairs.messages, rng)
             )
             chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, blind, rng)
             readings.append(read(self, values, interval, chance, pairs.against))

@@ -29,7 +29,9 @@ def is_matched(examples: Tensor, others: Tensor) -> Tensor:
     """
     if not len(examples) or not len(others):
         return torch.zeros(len(examples), dtype=torch.bool)
-    apart = torch.cdist(examples.detach().cpu().double().flatten(1), others.detach().cpu().double().flatten(1), p=torch.inf)
+    apart = torch.cdist(
+        examples.detach().cpu().double().flatten(1), others.detach().cpu().double().flatten(1), p=torch.inf
+    )
     return apart.amin(1) < EXACT
 
 
@@ -60,8 +62,13 @@ class ExactShare(Metric):
         readings = []
         for against in AGAINST:
             truths = _truths(truth, against)
-            matched = [is_matched(batch, inputs[: len(batch)]) for batch, inputs in zip(truths, guess.inputs, strict=True)]
-            values, sizes = torch.cat([*matched, torch.zeros(0)]).double(), torch.tensor([len(batch) for batch in truths])
+            matched = [
+                is_matched(batch, inputs[: len(batch)]) for batch, inputs in zip(truths, guess.inputs, strict=True)
+            ]
+            values, sizes = (
+                torch.cat([*matched, torch.zeros(0)]).double(),
+                torch.tensor([len(batch) for batch in truths]),
+            )
             if len(values):
                 interval = share_interval(values, torch.repeat_interleave(sizes))
                 readings.append(read(self, values, interval, 0.0, against))
@@ -96,7 +103,9 @@ class FalseAnswers(Metric):
             counts.append(float((~right).sum()))
         values = torch.tensor(counts, dtype=torch.float64)
         low, high = bootstrap(values, stream(rng.initial_seed(), "interval", self.kind))
-        return (Reading(name=self.kind, value=values.mean().item(), low=low, high=high, n=len(values), each=tuple(counts)),)
+        return (
+            Reading(name=self.kind, value=values.mean().item(), low=low, high=high, n=len(values), each=tuple(counts)),
+        )
 
 
 def _truths(truth: Sequence[GroundTruth], against: Against) -> list[Tensor]:

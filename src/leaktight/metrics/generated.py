@@ -48,7 +48,8 @@ class Generated(Metric):
             return ()
         if public is None or not (public.labels == guess.label).any():
             raise Refusal(
-                f"{self.kind} needs public examples of class {guess.label}. There are none; use data that holds some out."
+                f"{self.kind} needs public examples of class {guess.label}. There are none; use data that holds some "
+                "out."
             )
         return (self.read(guess, truth, rng, public),)
 
@@ -86,7 +87,9 @@ class Recognised(Generated):
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known = recogniser(public)
-        recognised, usual = (_is_label(known.probabilities(inputs), guess.label) for inputs in (guess.inputs, public.inputs))
+        recognised, usual = (
+            _is_label(known.probabilities(inputs), guess.label) for inputs in (guess.inputs, public.inputs)
+        )
         low, high = wilson(recognised.sum().item(), len(recognised))
         return _reading(self, recognised, low, high, chance=usual.mean().item())
 
@@ -119,7 +122,8 @@ class RecognisedAny(Generated):
         """Return the share."""
         known, classes = recogniser(public), torch.cat([batch.labels.cpu() for batch in _own_batches(truth)])
         recognised, usual = (
-            torch.isin(known.probabilities(inputs).argmax(1), classes).double() for inputs in (guess.inputs, public.inputs)
+            torch.isin(known.probabilities(inputs).argmax(1), classes).double()
+            for inputs in (guess.inputs, public.inputs)
         )
         low, high = wilson(recognised.sum().item(), len(recognised))
         return _reading(self, recognised, low, high, chance=usual.mean().item())
@@ -240,7 +244,9 @@ def _private_examples(metric: Metric, guess: Samples, truth: Sequence[GroundTrut
     """Return the attacked parties' own examples of the class."""
     examples = [batch.inputs[batch.labels == guess.label].cpu() for batch in _own_batches(truth)]
     if not sum(map(len, examples)):
-        raise Refusal(f"{metric.kind} needs private examples of class {guess.label}. None of the attacked parties holds one.")
+        raise Refusal(
+            f"{metric.kind} needs private examples of class {guess.label}. None of the attacked parties holds one."
+        )
     return torch.cat(examples)
 
 

@@ -80,7 +80,9 @@ class KeyCosine(Metric):
 
 def _keys(truth: Sequence[GroundTruth], dimensions: int) -> Tensor:
     """Return the keys of so many dimensions that the attacked parties are to reveal, of length 1, one in each row."""
-    keys = [key for ground_truth in truth for key in ground_truth.revealed.values() if tuple(key.shape) == (dimensions,)]
+    keys = [
+        key for ground_truth in truth for key in ground_truth.revealed.values() if tuple(key.shape) == (dimensions,)
+    ]
     return F.normalize(torch.stack(keys).cpu().double(), dim=1) if keys else torch.zeros(0, dimensions)
 
 

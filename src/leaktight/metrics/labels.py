@@ -80,7 +80,9 @@ def likeliest(frequencies: Tensor, n: int) -> Tensor:
         >>> likeliest(torch.tensor([0.1, 0.6, 0.3]), 1), likeliest(torch.tensor([0.1, 0.6, 0.3]), 5)
         (tensor([1]), tensor([1, 1, 1, 2, 2]))
     """
-    hits = torch.from_numpy(bdtrc(torch.arange(n, dtype=torch.float64).numpy(), n, frequencies.double()[:, None].numpy()))
+    hits = torch.from_numpy(
+        bdtrc(torch.arange(n, dtype=torch.float64).numpy(), n, frequencies.double()[:, None].numpy())
+    )
     best = torch.argsort(hits.flatten(), descending=True, stable=True)[:n]
     return (best // n).sort().values
 
@@ -113,7 +115,10 @@ def constant_distance(labels: Sequence[Tensor], classes: int) -> float:
             continue
         # How many messages hold a class at least so many times.
         holders = Counter(
-            (label, times) for each in group for label, count in Counter(each.tolist()).items() for times in range(1, count + 1)
+            (label, times)
+            for each in group
+            for label, count in Counter(each.tolist()).items()
+            for times in range(1, count + 1)
         )
         missed += len(group) * size - sum(count for _, count in holders.most_common(size))
     return missed / sum(map(len, labels))
@@ -154,7 +159,9 @@ class LabelDistance(Metric):
         guesses = [_hard(labels) for labels in guess.labels]
         readings = []
         for against in AGAINST:
-            labels = [(ground_truth.raw if against == "raw" else ground_truth.used).labels.cpu() for ground_truth in truth]
+            labels = [
+                (ground_truth.raw if against == "raw" else ground_truth.used).labels.cpu() for ground_truth in truth
+            ]
             sizes = torch.tensor([len(each) for each in labels])
             if sizes.sum() == 0:
                 continue

@@ -76,7 +76,8 @@ class LeakAUC(Metric):
             each, sizes = _steps(guess.values, positive, place, signed)
             if not sizes:
                 raise Refusal(
-                    f"leak_auc needs a step with scored examples of both classes. Got none in {len(truth)}; use larger batches."
+                    f"leak_auc needs a step with scored examples of both classes. Got none in {len(truth)}; use "
+                    "larger batches."
                 )
             blind = each[:0]
             if guess.blind and layer is not None:

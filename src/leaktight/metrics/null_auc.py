@@ -43,7 +43,9 @@ def null_auc(positives: int, negatives: int) -> tuple[Tensor, Tensor]:
         1947.
     """
     if min(positives, negatives) < 1:
-        raise InvalidValue(f"An AUC needs positives and negatives. Got {positives} positives and {negatives} negatives.")
+        raise InvalidValue(
+            f"An AUC needs positives and negatives. Got {positives} positives and {negatives} negatives."
+        )
     few, many = sorted((positives, negatives))
     if few * many <= _SUMS and math.comb(few + many, few) < _EXACT:
         counts = _counts(few, many)

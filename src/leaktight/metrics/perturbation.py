@@ -184,7 +184,9 @@ class Perturbation(Metric):
     ) -> tuple[Reading, ...]:
         """Return what can be said of the messages; nothing where nobody knows what would have been sent undefended."""
         known = [
-            (ground_truth.plain.tensors, ground_truth.sent.tensors) for ground_truth in truth if ground_truth.plain is not None
+            (ground_truth.plain.tensors, ground_truth.sent.tensors)
+            for ground_truth in truth
+            if ground_truth.plain is not None
         ]
         # Nothing can be said of a training run that diverged.
         pairs = [pair for pair in known if all(map(math.isfinite, magnitudes(*pair)))]
@@ -207,7 +209,9 @@ def _theorem(systems: Sequence[LinearSystem]) -> list[Reading]:
     interval = share_interval(torch.tensor(holds), torch.arange(len(holds)))
     readings = [_reading("theorem_condition", sum(holds) / len(holds), interval, holds)]
     bounds = [bound for system in systems if math.isfinite(bound := system.bound())]
-    return [*readings, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else readings
+    return (
+        [*readings, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else readings
+    )
 
 
 def median_interval(values: Sequence[float]) -> Interval:

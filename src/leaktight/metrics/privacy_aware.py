@@ -131,7 +131,8 @@ def privacy_aware(
     missing = [against for against in ("raw", "used") if against not in by_batch]
     if missing:
         raise InvalidValue(
-            f"Definition 2 needs readings of `psnr` with the value of each image. Got none against the {missing[0]} images."
+            f"Definition 2 needs readings of `psnr` with the value of each image. Got none against the {missing[0]} "
+            "images."
         )
     shares = {against: _share(reading, claim.epsilon, messages) for against, reading in by_batch.items()}
     return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=minus(undefended, defended, LOSS))
@@ -166,7 +167,9 @@ def _share(psnr: Reading, epsilon: float, messages: int | None) -> Reading:
             f"The `messages` behind {len(hidden)} images must be a number in [1, {len(hidden)}]. Got {trials} instead."
         )
     low, high = wilson(share * trials, trials)
-    return Reading(name=SHARE, value=share, low=low, high=high, n=len(hidden), leaks="low", against=psnr.against, each=hidden)
+    return Reading(
+        name=SHARE, value=share, low=low, high=high, n=len(hidden), leaks="low", against=psnr.against, each=hidden
+    )
 
 
 def _above(share: Reading, least: float) -> Verdict:
@@ -183,5 +186,7 @@ def _both(one: Verdict, other: Verdict) -> Verdict:
 
 
 def _percent(reading: Reading) -> str:
-    ends = "" if reading.low is None or reading.high is None else f" [{100 * reading.low:.0f}, {100 * reading.high:.0f}]"
+    ends = (
+        "" if reading.low is None or reading.high is None else f" [{100 * reading.low:.0f}, {100 * reading.high:.0f}]"
+    )
     return f"{100 * reading.value:.0f} %{ends}"

@@ -102,7 +102,8 @@ def has_property(truth: Sequence[GroundTruth]) -> torch.Tensor:
     for ground_truth in truth:
         if ground_truth.raw.properties is None:
             raise Refusal(
-                "Whether messages hold a private property is unknown. The data has none; set `private_property` of the data."
+                "Whether messages hold a private property is unknown. The data has none; set `private_property` of "
+                "the data."
             )
         has.append(bool((ground_truth.raw.properties == 1).any()))
     return torch.tensor(has)

@@ -103,7 +103,9 @@ class SearchGap(Metric):
 
 def _blank_truth(ground_truth: GroundTruth) -> GroundTruth:
     """Return the ground truth of a message as if its examples were blank."""
-    raw, used = (dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (ground_truth.raw, ground_truth.used))
+    raw, used = (
+        dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (ground_truth.raw, ground_truth.used)
+    )
     return dataclasses.replace(ground_truth, raw=raw, used=used)
 
 

@@ -38,9 +38,13 @@ class Point:
 
     def __post_init__(self) -> None:
         if not 0 <= self.accuracy.value <= 1:
-            raise InvalidValue(f"The `accuracy` of a Point must be a number in [0, 1]. Got {self.accuracy.value} instead.")
+            raise InvalidValue(
+                f"The `accuracy` of a Point must be a number in [0, 1]. Got {self.accuracy.value} instead."
+            )
         if self.distance.value < 0:
-            raise InvalidValue(f"The `distance` of a Point must be a number in [0, inf). Got {self.distance.value} instead.")
+            raise InvalidValue(
+                f"The `distance` of a Point must be a number in [0, inf). Got {self.distance.value} instead."
+            )
 
 
 def calibrated_performance(accuracy: float, distance: float) -> float:
@@ -163,4 +167,6 @@ def abscissa(ratio: float) -> float:
 
 def _check(ratio: float) -> None:
     if not ratio >= 0:
-        raise InvalidValue(f"The `ratio` of gradient and perturbation must be a number in [0, inf]. Got {ratio} instead.")
+        raise InvalidValue(
+            f"The `ratio` of gradient and perturbation must be a number in [0, inf]. Got {ratio} instead."
+        )

@@ -38,7 +38,8 @@ def gains(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> Tensor:
     """
     if probabilities.shape[-1] != len(truth):
         raise InvalidValue(
-            f"V-information needs one probability for each of {len(truth)} messages. Got {probabilities.shape[-1]} instead."
+            f"V-information needs one probability for each of {len(truth)} messages. Got {probabilities.shape[-1]} "
+            "instead."
         )
     if not ((probabilities >= 0) & (probabilities <= 1)).all():
         raise InvalidValue("V-information needs probabilities in [0, 1]. Got others.")
@@ -110,7 +111,9 @@ def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
     """
     has = truth.cpu().bool()
     if min(int(has.sum()), int((~has).sum())) < 2:
-        raise InvalidValue("The best of several families takes two messages with the property and two without. Got fewer.")
+        raise InvalidValue(
+            "The best of several families takes two messages with the property and two without. Got fewer."
+        )
     every = torch.cat([torch.zeros_like(each[:1]), each])
     half = torch.empty(len(has), dtype=torch.long)
     for kind in (has, ~has):

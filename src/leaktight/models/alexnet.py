@@ -18,8 +18,8 @@ _LAYERS = ((1, 5, True), (3, 5, True), (6, 3, False), (4, 3, False), (4, 3, True
 class AlexNet(Network):
     """Five convolutions of 64, 192, 384, 256, 256 channels with ReLU, three poolings, linear 256, then the head.
 
-    An image of 32x32 goes 32, 16, 8, 8, 8 and ends as 256 channels of 4x4, so the hidden linear layer is 256 x 4096. Other sizes
-    from 8x8 follow from the image.
+    An image of 32x32 goes 32, 16, 8, 8, 8 and ends as 256 channels of 4x4, so the hidden linear layer is 256 x 4096.
+    Other sizes from 8x8 follow from the image.
 
     Args:
         width: channels of the first convolution; the others keep their ratio to it. The paper's is 64.
@@ -29,9 +29,9 @@ class AlexNet(Network):
         >>> tuple(model.body.linear1.weight.shape), tuple(model.head.weight.shape)
         ((256, 4096), (10, 256))
 
-    Differs from the paper: None known for the layers of Table 4, all with bias and ReLU, which the table leaves out. No dropout
-    (torchvision has it before the linear layers): it would make an example's gradient random. Table 3's `kaiming_uniform` is
-    read as He's uniform draw for ReLU with biases at 0; the head keeps torch's own.
+    Differs from the paper: None known for the layers of Table 4, all with bias and ReLU, which the table leaves out. No
+    dropout (torchvision has it before the linear layers): it would make an example's gradient random. Table 3's
+    `kaiming_uniform` is read as He's uniform draw for ReLU with biases at 0; the head keeps torch's own.
 
     References:
         Secret polarization network, Appendix C, Tables 3 and 4.

@@ -18,13 +18,15 @@ _POOLED = (6, 8)
 class ConvNet(Network):
     """Eight 3x3 convolutions with norm and ReLU, of w, 2w, 2w, 4w, 4w, 4w, pool 3, 4w, 4w channels, pool 3, then the head.
 
-    An image of 32x32 becomes 10x10 and then 3x3, so the head is linear 36w -> classes; other sizes from 9x9 follow from the image.
+    An image of 32x32 becomes 10x10 and then 3x3, so the head is linear 36w -> classes; other sizes from 9x9 follow from
+    the image.
 
     Args:
         width: w, channels of the first convolution. The papers use 64; 16 is for a processor without a graphics card.
-        norm: `group` (default), `batch` for batch norm in evaluation mode, or `none`. The papers attack with batch norm in
-            evaluation mode. From its starting statistics that is nearly no norm at all: on digits of 32x32, plain SGD at a rate
-            of 0.1 learns with `group` (92 % after six epochs at width 8) and fails with the other two, which need 0.01.
+        norm: `group` (default), `batch` for batch norm in evaluation mode, or `none`. The papers attack with batch norm
+            in evaluation mode. From its starting statistics that is nearly no norm at all: on digits of 32x32, plain
+            SGD at a rate of 0.1 learns with `group` (92 % after six epochs at width 8) and fails with the other two,
+            which need 0.01.
         initial: `he` scales weights for ReLU; `default` is torch's own, under which outputs hardly depend on the image
             unless `norm` is `group`, and which then does not train.
 
@@ -37,8 +39,8 @@ class ConvNet(Network):
     initial="default")` is the source's network, without the running statistics that its training would have left.
 
     References:
-        Geiping, Bauermeister, Dröge and Moeller, Inverting Gradients, NeurIPS 2020, Section 5 and its public code; Gao et al.,
-        Privacy-preserving Collaborative Learning with Automatic Transformation Search, CVPR 2021.
+        Geiping, Bauermeister, Dröge and Moeller, Inverting Gradients, NeurIPS 2020, Section 5 and its public code; Gao
+        et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, CVPR 2021.
     """
 
     kind: Literal["convnet"] = "convnet"

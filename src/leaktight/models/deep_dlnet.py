@@ -22,7 +22,8 @@ class DeepDLNet(Network):
     Args:
         depth: how many convolutions, at least 2. The paper's are 7.
         width: channels of each. The paper's are 12.
-        bound: all weights and biases are drawn from uniform(-bound, bound), above 0; the smaller, the less of an image reaches late layers.
+        bound: all weights and biases are drawn from uniform(-bound, bound), above 0; the smaller, the less of an image
+            reaches late layers.
 
     Example:
         >>> model = DeepDLNet().build((3, 32, 32), classes=100, seed=0)
@@ -31,12 +32,13 @@ class DeepDLNet(Network):
         >>> sum(name.endswith("weight") for name, _ in model.named_parameters())
         8
 
-    Differs from the paper: strides, activation function and initial weights are not given. They are those of DLNet, which its attack was
-    published on, and which has the same 768 inputs of the head; that code draws from uniform(-0.5, 0.5).
+    Differs from the paper: strides, activation function and initial weights are not given. They are those of DLNet,
+    which its attack was published on, and which has the same 768 inputs of the head; that code draws from uniform(-0.5,
+    0.5).
 
     References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 9.2; Zhu, Liu and Han,
-        Deep Leakage from Gradients, NeurIPS 2019.
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 9.2;
+        Zhu, Liu and Han, Deep Leakage from Gradients, NeurIPS 2019.
     """
 
     kind: Literal["deep_dlnet"] = "deep_dlnet"

@@ -17,13 +17,14 @@ _STRIDES = (2, 2, 1, 1)
 class DLNet(Network):
     """Four 5x5 convolutions of 12 channels with strides 2, 2, 1, 1, each with a smooth activation, then one linear layer.
 
-    For a colour image of 32x32 the head is linear 768 -> classes (12 channels of 8x8); for any other size and number of channels
-    it follows from the image. Every layer has a bias. The activation is smooth on purpose: an attack differentiates twice.
+    For a colour image of 32x32 the head is linear 768 -> classes (12 channels of 8x8); for any other size and number of
+    channels it follows from the image. Every layer has a bias. The activation is smooth on purpose: an attack
+    differentiates twice.
 
     Args:
         activation: `sigmoid`, or `tanh` where sigmoid does not train (the paper's SVHN).
-        initial: `uniform` draws all weights and biases from uniform(-bound, bound); `default` is torch's own, under which
-            activations shrink from layer to layer and inversion is harder.
+        initial: `uniform` draws all weights and biases from uniform(-bound, bound); `default` is torch's own, under
+            which activations shrink from layer to layer and inversion is harder.
         bound: half the width of the uniform draw, above 0.
         width: channels of each convolution.
 
@@ -34,11 +35,12 @@ class DLNet(Network):
         >>> sum(parameter.numel() for parameter in model.parameters())
         19438
 
-    Differs from the paper: None known for Table 6. Table 2 gives the bound 0.3; the public code of the network's authors uses
-    0.5; set `bound` for either. Whether biases are drawn too is not said; they are, as in that code.
+    Differs from the paper: None known for Table 6. Table 2 gives the bound 0.3; the public code of the network's
+    authors uses 0.5; set `bound` for either. Whether biases are drawn too is not said; they are, as in that code.
 
     References:
-        Secret polarization network, Appendix C, Tables 2 and 6; Zhu, Liu and Han, Deep Leakage from Gradients, NeurIPS 2019.
+        Secret polarization network, Appendix C, Tables 2 and 6; Zhu, Liu and Han, Deep Leakage from Gradients, NeurIPS
+        2019.
     """
 
     kind: Literal["dlnet"] = "dlnet"

@@ -23,14 +23,15 @@ BatchNorm = Literal["refuse", "eval"]
 class Factory(Network):
     """Any `nn.Module` that ends in a linear layer, as body (all before that layer) + head (that layer).
 
-    The function is called with `shape` and `classes` if it names them, and its random draws follow from the audit's seed. The
-    module is then tried out; everything that keeps it from being audited is reported at once, with the fix.
+    The function is called with `shape` and `classes` if it names them, and its random draws follow from the audit's
+    seed. The module is then tried out; everything that keeps it from being audited is reported at once, with the fix.
 
     Args:
-        function: `package.module:function`, or the module's class in place of a function; the current folder is searched first.
+        function: `package.module:function`, or the module's class in place of a function; the current folder is
+            searched first.
         head: the name of the last linear layer, such as `classifier.2`; empty to find it.
-        batch_norm: `refuse` reports batch norm in training mode, which mixes examples; `eval` puts it in evaluation mode,
-            where it normalises by its running statistics.
+        batch_norm: `refuse` reports batch norm in training mode, which mixes examples; `eval` puts it in evaluation
+            mode, where it normalises by its running statistics.
 
     Example:
         >>> network = Factory(function="leaktight.models.factory:example")

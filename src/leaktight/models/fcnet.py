@@ -25,8 +25,8 @@ class FCNet(Network):
         >>> [tuple(weight.shape) for name, weight in model.named_parameters() if name.endswith("weight")][:2]
         [(32, 8742), (32, 32)]
 
-    Differs from the paper: initial weights are not given and are He's with biases at 0; the head keeps torch's own. With torch's own for
-    all, the signal is lost before the ninth layer.
+    Differs from the paper: initial weights are not given and are He's with biases at 0; the head keeps torch's own.
+    With torch's own for all, the signal is lost before the ninth layer.
 
     References:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 5.

@@ -19,10 +19,11 @@ _SMALLEST = 4
 class Generator(Value):
     r"""The recipe of a DCGAN generator: a linear layer to a small map of many channels, then transposed convolutions that double its side.
 
-    Noise \(z \sim U(-1, 1)^{d}\) becomes a map of s x s, where s is the side halved as often as it stays whole and at least 4: 7 for 28x28,
-    4 for 32x32 and 64x64. Each doubling is a transposed convolution of 4x4 with stride 2 that halves the channels, with batch norm and ReLU;
-    the last one makes the image, and a sigmoid brings its pixels into (0, 1). So a 28x28 image takes two doublings, one of 32x32 three and one
-    of 64x64 four, from \(2w\), \(4w\) and \(8w\) channels. Images need not be square.
+    Noise \(z \sim U(-1, 1)^{d}\) becomes a map of s x s, where s is the side halved as often as it stays whole and at
+    least 4: 7 for 28x28, 4 for 32x32 and 64x64. Each doubling is a transposed convolution of 4x4 with stride 2 that
+    halves the channels, with batch norm and ReLU; the last one makes the image, and a sigmoid brings its pixels into
+    (0, 1). So a 28x28 image takes two doublings, one of 32x32 three and one of 64x64 four, from \(2w\), \(4w\) and
+    \(8w\) channels. Images need not be square.
 
     Args:
         noise: d, the length of the noise, at least 1.
@@ -34,13 +35,14 @@ class Generator(Value):
         >>> net(torch.zeros(2, 100)).shape
         torch.Size([2, 1, 28, 28])
 
-    Differs from the paper: DCGAN ends in tanh because its images lie in (-1, 1); here pixels lie in [0, 1]. It has 128 channels before the
-    last doubling and draws its 64x64 from 1,024; the default here is for a processor without a graphics card. Batch norm always uses the
-    statistics of the batch, in sampling as in training, so that a generator is its parameters and nothing else.
+    Differs from the paper: DCGAN ends in tanh because its images lie in (-1, 1); here pixels lie in [0, 1]. It has 128
+    channels before the last doubling and draws its 64x64 from 1,024; the default here is for a processor without a
+    graphics card. Batch norm always uses the statistics of the batch, in sampling as in training, so that a generator
+    is its parameters and nothing else.
 
     References:
-        Radford, Metz and Chintala, Unsupervised Representation Learning with Deep Convolutional Generative Adversarial Networks, ICLR 2016,
-        section 3 and Fig. 1.
+        Radford, Metz and Chintala, Unsupervised Representation Learning with Deep Convolutional Generative Adversarial
+        Networks, ICLR 2016, section 3 and Fig. 1.
     """
 
     noise: Annotated[int, Field(ge=1)] = 100
@@ -82,7 +84,8 @@ def _doublings(shape: tuple[int, ...]) -> int:
     sides = shape[1:] if len(shape) == 3 else ()
     if not sides or min(shape) < 1 or any(side % 4 for side in sides):
         raise InvalidValue(
-            f"A generator makes images of shape (channels, height, width) whose sides are multiples of 4. Got shape {tuple(shape)} instead."
+            "A generator makes images of shape (channels, height, width) whose sides are multiples of 4. Got shape "
+            f"{tuple(shape)} instead."
         )
     count = 0
     while all(side % 2 ** (count + 1) == 0 and side >> (count + 1) >= _SMALLEST for side in sides):

@@ -65,9 +65,12 @@ def halves(
     statistics: Statistics | None = None,
     own_statistics: Statistics | None = None,
 ) -> Halves:
-    """Return a network cut in two. Each half's initial weights come from a stream of its own, so neither reveals anything about the other's.
+    """Return a network cut in two.
 
-    Two parties that trust each other less than one process trusts itself each call it with a seed of their own, and keep their half.
+    Each half's initial weights come from a stream of its own, so neither reveals anything about the other's.
+
+    Two parties that trust each other less than one process trusts itself each call it with a seed of their own, and
+    keep their half.
 
     Args:
         network: any network whose body is a sequence of layers; with an empty cut, any network at all.
@@ -76,7 +79,8 @@ def halves(
         root: what the initial weights derive from; a key, if nobody else may be able to draw them.
         cut: the name of the last layer before the cut, such as `relu3`; empty cuts between body and head.
         own: what the label party's rows hold; None or no columns leaves the wide part out.
-        statistics: mean and standard deviation of each of the feature party's columns or channels, known to it; None leaves inputs as they are.
+        statistics: mean and standard deviation of each of the feature party's columns or channels, known to it; None
+            leaves inputs as they are.
         own_statistics: the same for the label party's columns.
 
     Raises:
@@ -163,7 +167,9 @@ def _shape(bottom: nn.Sequential, inputs: Columns | tuple[int, ...]) -> tuple[in
     with torch.no_grad():
         try:
             if math.prod(shape) > _COMPUTED:
-                tensors = {name: tensor.to("meta") for name, tensor in (*bottom.named_parameters(), *bottom.named_buffers())}
+                tensors = {
+                    name: tensor.to("meta") for name, tensor in (*bottom.named_parameters(), *bottom.named_buffers())
+                }
                 return tuple(torch.func.functional_call(bottom, tensors, torch.zeros(shape, device="meta")).shape[1:])
         # A person's own layer may look at the numbers themselves.
         except (NotImplementedError, RuntimeError):

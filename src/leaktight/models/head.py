@@ -19,7 +19,8 @@ def linear_layers(module: nn.Module) -> dict[str, nn.Linear]:
 def find_head(module: nn.Module, inputs: Tensor) -> str | None:
     """Return the name of the linear layer whose output is the module's output, or None if no layer is.
 
-    The module runs once on the inputs. Of several such layers (one shared under two names) the last in module order counts.
+    The module runs once on the inputs. Of several such layers (one shared under two names) the last in module order
+    counts.
 
     Args:
         module: any module; it is not changed.
@@ -47,7 +48,8 @@ def find_head(module: nn.Module, inputs: Tensor) -> str | None:
 def split(module: nn.Module, head: str) -> tuple[nn.Module, nn.Module]:
     """Return a copy of a module without its head, and the head's copy; the module itself stays as it is.
 
-    Parameters that do not require a gradient become buffers of the copy: they are not learned, so they must not be shared.
+    Parameters that do not require a gradient become buffers of the copy: they are not learned, so they must not be
+    shared.
 
     Args:
         module: any module that ends in a linear layer.
@@ -94,7 +96,10 @@ def head_faults(module: nn.Module, inputs: Tensor, head: str = "") -> list[str]:
     last = find_head(module, inputs)
     name = head or (list(layers)[-1] if last is None else last)
     if last is None or layers[name] is not layers[last]:
-        return [f"The linear layer `{name}` is not the last step. Return its output as it is: the loss applies softmax itself."]
+        return [
+            f"The linear layer `{name}` is not the last step. Return its output as it is: the loss applies "
+            "softmax itself."
+        ]
     if not layers[name].weight.requires_grad:
         return [f"The last linear layer `{name}` is frozen. Set `requires_grad` on its weights."]
     own = {id(parameter) for parameter in layers[name].parameters()}

@@ -32,9 +32,10 @@ def activation(name: Activation) -> nn.Module:
 class FixedBatchNorm(nn.BatchNorm2d):
     """Batch norm that is always in evaluation mode, whatever mode its model is in.
 
-    It normalises by its running statistics, (x - m) / sqrt(v + 1e-5) * weight + bias, and never by the batch's own: the gradient
-    of a batch is then the mean of its examples' gradients, as every defence and attack here takes it to be. The statistics stay
-    at m = 0 and v = 1 unless a state dictionary brings others, which makes a new layer one scale and one shift per channel.
+    It normalises by its running statistics, (x - m) / sqrt(v + 1e-5) * weight + bias, and never by the batch's own: the
+    gradient of a batch is then the mean of its examples' gradients, as every defence and attack here takes it to be.
+    The statistics stay at m = 0 and v = 1 unless a state dictionary brings others, which makes a new layer one scale
+    and one shift per channel.
 
     Example:
         >>> norm = FixedBatchNorm(3).train()
@@ -55,7 +56,8 @@ def norm(name: Norm, channels: int) -> nn.Module:
     """Return a norm for this many channels that treats each example by itself.
 
     Args:
-        name: `group` for up to 32 groups of at least 4 channels each; `batch` for batch norm in evaluation mode; `none`.
+        name: `group` for up to 32 groups of at least 4 channels each; `batch` for batch norm in evaluation mode;
+            `none`.
         channels: how many channels come in.
 
     Example:
@@ -70,7 +72,10 @@ def norm(name: Norm, channels: int) -> nn.Module:
 
 
 def he(module: nn.Module, normal: bool = True) -> None:
-    """Draw a module's own convolution and linear weights with variance 2 / fan-in (He et al. 2015), and set biases to 0."""
+    """Draw a module's own convolution and linear weights with variance 2 / fan-in (He et al.
+
+    2015), and set biases to 0.
+    """
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             draw = nn.init.kaiming_normal_ if normal else nn.init.kaiming_uniform_

@@ -14,8 +14,9 @@ from leaktight.models.network import Network
 class LeNet(Network):
     """Convolution 6 of 5x5, pool 2, convolution 16 of 5x5, pool 2, linear 120, linear 84, then the head.
 
-    Images smaller than 32x32 are padded by 2 on each side first, so that 28x28 and 32x32 both reach the last pooling as 16
-    channels of 5x5. Grey and colour images of any size from 12x12 fit; the first linear layer follows from the image.
+    Images smaller than 32x32 are padded by 2 on each side first, so that 28x28 and 32x32 both reach the last pooling as
+    16 channels of 5x5. Grey and colour images of any size from 12x12 fit; the first linear layer follows from the
+    image.
 
     Args:
         activation: after each convolution and hidden linear layer.

@@ -16,9 +16,9 @@ from leaktight.models.network import Network
 class MLP(Network):
     """Flatten, then for each hidden width a linear layer with bias and an activation, then the linear head.
 
-    Takes tables and images alike. Its first layer gives a batch of one away exactly, for any loss: row i of that layer's weight
-    gradient is the input times entry i of its bias gradient. Every audit is checked by that known answer. Behind a ReLU small batches
-    follow by algebra too (`attacks.Analytic`).
+    Takes tables and images alike. Its first layer gives a batch of one away exactly, for any loss: row i of that
+    layer's weight gradient is the input times entry i of its bias gradient. Every audit is checked by that known
+    answer. Behind a ReLU small batches follow by algebra too (`attacks.Analytic`).
 
     Args:
         hidden: the width of each hidden layer; none at all makes a linear classifier.

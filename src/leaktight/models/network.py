@@ -57,7 +57,8 @@ class Network(Registered):
         if columns.categories:
             name = columns.names[columns.categories[0]]
             raise InvalidValue(
-                f"{self.kind} takes numbers. Got ids in the column `{name}` instead; use `wide_deep`, or read words as `one_hot`."
+                f"{self.kind} takes numbers. Got ids in the column `{name}` instead; use `wide_deep`, or read words "
+                "as `one_hot`."
             )
         return self.parts((len(columns),), classes)
 
@@ -78,7 +79,9 @@ class Network(Registered):
             statistics: each channel's mean and standard deviation; None leaves inputs as they are.
         """
         if not shape or min(shape) < 1:
-            raise InvalidValue(f"The shape of an example for {self.kind} must have positive sizes. Got {tuple(shape)} instead.")
+            raise InvalidValue(
+                f"The shape of an example for {self.kind} must have positive sizes. Got {tuple(shape)} instead."
+            )
         if classes < 2:
             raise InvalidValue(f"The number of classes for {self.kind} must be at least 2. Got {classes} instead.")
         self._check_size(tuple(shape), classes)
@@ -111,14 +114,16 @@ class Network(Registered):
         size = self.size(shape, classes)
         if size is not None and size > MOST_PARAMETERS:
             raise InvalidValue(
-                f"A {self.kind} must have at most {MOST_PARAMETERS} parameters. Examples of shape {shape} and {classes} classes make {size}; bring them to a smaller size, or choose another model."
+                f"A {self.kind} must have at most {MOST_PARAMETERS} parameters. Examples of shape {shape} and "
+                f"{classes} classes make {size}; bring them to a smaller size, or choose another model."
             )
 
     def image(self, shape: tuple[int, ...], smallest: int) -> tuple[int, int, int]:
         """Return (channels, height, width), or raise the error for examples that are not images of at least this size."""
         if len(shape) != 3:
             raise InvalidValue(
-                f"{self.kind} needs images of shape (channels, height, width). Got shape {shape} instead; `mlp` takes any shape."
+                f"{self.kind} needs images of shape (channels, height, width). Got shape {shape} instead; `mlp` takes "
+                "any shape."
             )
         channels, height, width = shape
         if min(height, width) < smallest:

@@ -19,9 +19,10 @@ from leaktight.models.trial import Failure, attempt, changed_buffers, invert, ou
 def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = "") -> list[str]:
     """Return every obstacle to auditing a module, each a sentence and its fix; an empty list means there is none.
 
-    Layers are looked at first. Then a copy runs on random examples, also differentiated twice under `vmap` as attacks do it:
-    what fails there is an obstacle, and what works (an activation in place, a weight shared by two layers) is none. Layers
-    in training mode are reported once, and the trial continues in evaluation mode, so that they do not hide what else is wrong.
+    Layers are looked at first. Then a copy runs on random examples, also differentiated twice under `vmap` as attacks
+    do it: what fails there is an obstacle, and what works (an activation in place, a weight shared by two layers) is
+    none. Layers in training mode are reported once, and the trial continues in evaluation mode, so that they do not
+    hide what else is wrong.
 
     Args:
         module: what is to be audited; it is not changed.
@@ -48,7 +49,10 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
     try:
         copied = attempt(lambda: copy.deepcopy(module))
     except Failure as failure:
-        return [*faults, f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked."]
+        return [
+            *faults,
+            f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked.",
+        ]
     if modes:
         copied.eval()
     else:
@@ -69,7 +73,11 @@ def _modes(module: nn.Module) -> list[str]:
     norms = {name: layer for name, layer in module.named_modules() if isinstance(layer, _NormBase) and _mixes(layer)}
     fixable = [name for name, layer in norms.items() if layer.track_running_stats]
     hopeless = [name for name in norms if name not in fixable]
-    drops = [name for name, layer in module.named_modules() if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0]
+    drops = [
+        name
+        for name, layer in module.named_modules()
+        if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0
+    ]
     faults = []
     if fixable:
         faults.append(
@@ -82,7 +90,8 @@ def _modes(module: nn.Module) -> list[str]:
         )
     if drops:
         faults.append(
-            f"Dropout {_quote(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0."
+            f"Dropout {_quote(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or "
+            "set its p to 0."
         )
     return faults
 
@@ -145,7 +154,11 @@ def _mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
         faults.append(
             f"Buffer {_quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module."
         )
-    if isinstance(first, Tensor) and isinstance(second, Tensor) and not torch.equal(first.nan_to_num(), second.nan_to_num()):
+    if (
+        isinstance(first, Tensor)
+        and isinstance(second, Tensor)
+        and not torch.equal(first.nan_to_num(), second.nan_to_num())
+    ):
         faults.append("Its output is random. Call `.eval()`, or take the random step out of `forward`.")
     return faults
 
@@ -177,7 +190,8 @@ def _neighbours(module: nn.Module, inputs: Tensor, outputs: Tensor) -> list[str]
         return [*faults, "Its output has another form for a single example. Avoid `squeeze()`."]
     if not torch.allclose(alone, outputs[:1], rtol=1e-3, atol=1e-5):
         faults.append(
-            "Its output for one example depends on the others in the batch. Normalise within each example, as group norm does."
+            "Its output for one example depends on the others in the batch. Normalise within each example, as group "
+            "norm does."
         )
     return faults
 
@@ -187,9 +201,14 @@ def _derivatives(module: nn.Module, inputs: Tensor) -> list[str]:
     try:
         gradients, second = attempt(lambda: invert(module, inputs))
     except Failure as failure:
-        return [f"It cannot be differentiated twice for several examples at once: {failure}. {_advice(module, str(failure))}"]
+        return [
+            f"It cannot be differentiated twice for several examples at once: {failure}. "
+            f"{_advice(module, str(failure))}"
+        ]
     if not all(torch.isfinite(tensor).all() for tensor in (*gradients.values(), second)):
-        return ["Its gradients have NaN or infinite values. Check its initial weights and any root, division or logarithm."]
+        return [
+            "Its gradients have NaN or infinite values. Check its initial weights and any root, division or logarithm."
+        ]
     if not any(gradient.any() for gradient in gradients.values()):
         return ["Its parameters have no gradient. Take `torch.no_grad()` and `.detach()` out of `forward`."]
     return []

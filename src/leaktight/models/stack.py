@@ -24,8 +24,9 @@ class FaceAlexNet(Network):
         >>> tuple(model.body.linear1.weight.shape)
         (256, 2240)
 
-    Differs from the paper: it calls this AlexNet, which here is another network's name. Padding and initial weights are not given:
-    images keep their size in a convolution, and weights are He's with biases at 0; the head keeps torch's own.
+    Differs from the paper: it calls this AlexNet, which here is another network's name. Padding and initial weights are
+    not given: images keep their size in a convolution, and weights are He's with biases at 0; the head keeps torch's
+    own.
 
     References:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 5.
@@ -50,8 +51,8 @@ class VGG11Net(Network):
         >>> tuple(model.body.linear1.weight.shape)
         (256, 2240)
 
-    Differs from the paper: padding and initial weights are not given: images keep their size in a convolution, and weights are
-    He's with biases at 0; the head keeps torch's own.
+    Differs from the paper: padding and initial weights are not given: images keep their size in a convolution, and
+    weights are He's with biases at 0; the head keeps torch's own.
 
     References:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 5.

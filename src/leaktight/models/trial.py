@@ -54,8 +54,8 @@ def outputs_of(module: nn.Module, inputs: Tensor, seed: int = 0) -> object:
 def invert(module: nn.Module, inputs: Tensor) -> tuple[Tensors, Tensor]:
     """Do what a batched inversion does, for several examples at once, each a victim of its own.
 
-    Each victim's gradient g(x) of the parameters is taken for label 0, and then the gradient of ||g(x)||^2 with respect to x, all
-    under one `vmap`.
+    Each victim's gradient g(x) of the parameters is taken for label 0, and then the gradient of ||g(x)||^2 with respect
+    to x, all under one `vmap`.
 
     Args:
         module: a module with outputs of shape (n, classes).

@@ -18,8 +18,8 @@ _STAGES = ((1, 2, True), (2, 2, True), (4, 3, False), (8, 3, False), (8, 3, True
 class VGG16(Network):
     """Thirteen 3x3 convolutions with group norm and ReLU in five stages of 64 to 512 channels, linear 256, then the head.
 
-    An image of 32x32 has 32, 16, 8, 8, 8 pixels a side in the five stages and ends as 512 channels of 4x4. Other sizes from 8x8
-    follow from the image. Plain SGD learns at the paper's rate of 0.01; 0.1 is too much for it.
+    An image of 32x32 has 32, 16, 8, 8, 8 pixels a side in the five stages and ends as 512 channels of 4x4. Other sizes
+    from 8x8 follow from the image. Plain SGD learns at the paper's rate of 0.01; 0.1 is too much for it.
 
     Args:
         width: channels of the first stage; the others keep their ratio to it. The paper's is 64.
@@ -29,12 +29,12 @@ class VGG16(Network):
         >>> tuple(model.body.linear1.weight.shape), tuple(model.head.weight.shape)
         ((16, 512), (10, 16))
 
-    Differs from the paper: Table 5 contradicts itself. Its 2x2 poolings after stages 3 and 4 are printed with an output of 8x8
-    for an input of 8x8, and 512 channels of 4x4 are 8192 features where the hidden layer is printed as 256 x 4096 (AlexNet's).
-    Here the printed output sizes and convolutions hold: those two poolings are left out and the hidden layer is 256 x 8192. The
-    first convolution of a stage takes the channels of the stage before, where the table prints a square shape. The number of
-    groups is not given: up to 32 groups of at least 4 channels. No dropout. Table 3's `kaiming_uniform` is read as He's
-    uniform draw for ReLU with biases at 0; the head keeps torch's own.
+    Differs from the paper: Table 5 contradicts itself. Its 2x2 poolings after stages 3 and 4 are printed with an output
+    of 8x8 for an input of 8x8, and 512 channels of 4x4 are 8192 features where the hidden layer is printed as 256 x
+    4096 (AlexNet's). Here the printed output sizes and convolutions hold: those two poolings are left out and the
+    hidden layer is 256 x 8192. The first convolution of a stage takes the channels of the stage before, where the table
+    prints a square shape. The number of groups is not given: up to 32 groups of at least 4 channels. No dropout. Table
+    3's `kaiming_uniform` is read as He's uniform draw for ReLU with biases at 0; the head keeps torch's own.
 
     References:
         Secret polarization network, Appendix C, Tables 3 and 5; Wu and He, Group Normalization, ECCV 2018.

@@ -19,8 +19,9 @@ from leaktight.models.tabular import Encoded
 class WideDeep(Network):
     """Embeddings for categories, a linear layer and an activation for each hidden width, a linear head; and a linear model beside it.
 
-    In split learning the feature party has embeddings and deep part, the label party the head and the wide part, which takes the columns
-    that the label party holds. Trained by one party, on numbers or images, all inputs go to both parts.
+    In split learning the feature party has embeddings and deep part, the label party the head and the wide part, which
+    takes the columns that the label party holds. Trained by one party, on numbers or images, all inputs go to both
+    parts.
 
     Args:
         hidden: the width of each layer of the deep part, at least one.
@@ -32,14 +33,15 @@ class WideDeep(Network):
         >>> [name for name, _ in deep.named_children()]
         ['encoded', 'linear1', 'relu1', 'linear2', 'relu2']
 
-    Differs from the paper: Two outputs with softmax in place of one logit with a sigmoid: the same function and, with the cut before the
-    head, cut gradients of the same form, (p - y) times a vector that all examples share, but the logit takes steps of twice the size.
-    Neither paper says how embeddings start: here from N(0, 0.01). The wide part has no crossed columns and no optimiser of its own.
+    Differs from the paper: Two outputs with softmax in place of one logit with a sigmoid: the same function and, with
+    the cut before the head, cut gradients of the same form, (p - y) times a vector that all examples share, but the
+    logit takes steps of twice the size. Neither paper says how embeddings start: here from N(0, 0.01). The wide part
+    has no crossed columns and no optimiser of its own.
 
     References:
-        Cheng et al., Wide & Deep Learning for Recommender Systems, 2016; Li et al., Label Leakage and Protection in Two-party
-        Split Learning, Section 4: embeddings and four layers of 128 at the passive party. Its later code has six, cut after the
-        third; the width 4 of embeddings is from there.
+        Cheng et al., Wide & Deep Learning for Recommender Systems, 2016; Li et al., Label Leakage and Protection in
+        Two-party Split Learning, Section 4: embeddings and four layers of 128 at the passive party. Its later code has
+        six, cut after the third; the width 4 of embeddings is from there.
     """
 
     kind: Literal["wide_deep"] = "wide_deep"

@@ -42,7 +42,9 @@ def check(name: str, measured: Reading | float | None, expected: str, test: Call
         return Check(name=name, value=measured, expected=expected, holds=measured is not None and test(measured))
     value, low, high = measured.value, measured.low, measured.high
     answers = {test(each) for each in (value, low, high) if each is not None}
-    return Check(name=name, value=value, expected=expected, holds=test(value), low=low, high=high, undecided=len(answers) > 1)
+    return Check(
+        name=name, value=value, expected=expected, holds=test(value), low=low, high=high, undecided=len(answers) > 1
+    )
 
 
 def above(name: str, value: Reading | float | None, least: float) -> Check:

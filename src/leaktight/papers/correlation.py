@@ -57,7 +57,9 @@ def pearson(ones: Sequence[float], others: Sequence[float]) -> Correlation | Non
     if left <= _SAME:
         return Correlation(r, r, r, math.copysign(math.inf, r), float(result.pvalue), count)
     ends = result.confidence_interval(0.95)
-    return Correlation(r, float(ends.low), float(ends.high), r * math.sqrt((count - 2) / left), float(result.pvalue), count)
+    return Correlation(
+        r, float(ends.low), float(ends.high), r * math.sqrt((count - 2) / left), float(result.pvalue), count
+    )
 
 
 def of_columns(rows: Sequence[Row], one: str, other: str) -> Correlation | None:

@@ -10,7 +10,9 @@ from leaktight.data.files import ImageSource, listing
 from leaktight.data.source import Source
 
 
-def find_set(folder: str, name: str, train_limit: int | None = None, test_limit: int | None = None) -> ImageSource | None:
+def find_set(
+    folder: str, name: str, train_limit: int | None = None, test_limit: int | None = None
+) -> ImageSource | None:
     """Return the data set in a sub-folder; None if it is not there.
 
     The sub-folder may hold IDX files or CIFAR batches, or one file that can be read, such as an `.npz` archive.

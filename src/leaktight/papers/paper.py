@@ -138,7 +138,8 @@ class Paper(Generic[Setup]):
         remarks = []
         if order.steps is not None:
             remarks.append(
-                f"Cut by --steps {order.steps}: {self.cut(order)}. The numbers show that every part runs, and nothing else."
+                f"Cut by --steps {order.steps}: {self.cut(order)}. The numbers show that every part runs, and nothing "
+                "else."
             )
         missing = self.missing_sets(order)
         if missing:

@@ -29,7 +29,8 @@ class Records:
 
     def __init__(self, audits: Mapping[str, Iterable[Record]]) -> None:
         self._audits = {
-            name: tuple(record for record in records if record.cell.purpose == "measure") for name, records in audits.items()
+            name: tuple(record for record in records if record.cell.purpose == "measure")
+            for name, records in audits.items()
         }
 
     def __iter__(self) -> Iterator[Record]:
@@ -49,18 +50,26 @@ class Records:
         if unknown:
             raise InvalidValue(f"There is no audit named `{unknown[0]}`. {did_you_mean(unknown[0], self._audits)}")
         selected = Records(
-            {name: [record for record in self._audits[name] if _matches(record, columns)] for name in audits or self._audits}
+            {
+                name: [record for record in self._audits[name] if _matches(record, columns)]
+                for name in audits or self._audits
+            }
         )
         if not len(selected):
             wanted = ", ".join(f"{name}={value!s}" for name, value in columns.items())
-            raise InvalidValue(f"No cell of {_list_names(audits or self._audits)} was planned with {wanted or 'any settings'}.")
+            raise InvalidValue(
+                f"No cell of {_list_names(audits or self._audits)} was planned with {wanted or 'any settings'}."
+            )
         return selected
 
     @property
     def done(self) -> Records:
         """The lines whose cells were done; perhaps none."""
         return Records(
-            {name: [record for record in records if record.status is Status.DONE] for name, records in self._audits.items()}
+            {
+                name: [record for record in records if record.status is Status.DONE]
+                for name, records in self._audits.items()
+            }
         )
 
     def by_seed(self) -> dict[int, Record]:
@@ -70,11 +79,14 @@ class Records:
             # Two audits may have a cell in common; it was measured once.
             if records.setdefault(record.cell.seed, record).cell != record.cell:
                 raise InvalidValue(
-                    f"Several cells of {_list_names(self._audits)} have the seed {record.cell.seed}. Ask for more columns."
+                    f"Several cells of {_list_names(self._audits)} have the seed {record.cell.seed}. Ask for more "
+                    "columns."
                 )
         return records
 
-    def readings(self, name: str, against: str | None = None, layer: str | None = None, optional: bool = False) -> Readings:
+    def readings(
+        self, name: str, against: str | None = None, layer: str | None = None, optional: bool = False
+    ) -> Readings:
         """Return a reading for each seed; raise an error for a cell that lacks it.
 
         Args:

@@ -1,6 +1,7 @@
 """Plans: what an audit is to measure.
 
-A plan comes from a file (`read_plan`), from a preset (`quick`, `standard`, `captured`), or is a `Plan` made by hand. `running.run` measures it.
+A plan comes from a file (`read_plan`), from a preset (`quick`, `standard`, `captured`), or is a `Plan` made by hand.
+`running.run` measures it.
 """
 
 from leaktight.plans.captured import captured

@@ -56,7 +56,8 @@ def build_value(root: type[Any], given: object, place: str, faults: Faults) -> A
 
     Args:
         root: what the table must describe: a value's class, or the root of a family whose `kind` the table names.
-        given: the table; a plain word stands for a table with only that `kind`, or for data and models what it means on the command line.
+        given: the table; a plain word stands for a table with only that `kind`, or for data and models what it means on
+            the command line.
         place: where in the file it is.
         faults: where faults are noted.
     """
@@ -71,7 +72,9 @@ def build_value(root: type[Any], given: object, place: str, faults: Faults) -> A
         value = final.model_validate({name: part for name, part in inner.items() if name not in broken})
     except InvalidValue as error:
         # A broken part is not missing: its own faults are noted already.
-        own = [line for line in str(error).splitlines() if not any(line.startswith(f"The `{name}` of ") for name in broken)]
+        own = [
+            line for line in str(error).splitlines() if not any(line.startswith(f"The `{name}` of ") for name in broken)
+        ]
         faults.add(place, "\n".join(own))
         return None
     return None if broken else value

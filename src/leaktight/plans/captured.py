@@ -36,19 +36,25 @@ def captured(
 ) -> Plan:
     """Return the plan for an audit of captured messages.
 
-    Without the truth, cells hold what the attacker itself can see. With it they are graded, and compared with what would have been sent
-    without a defence.
+    Without the truth, cells hold what the attacker itself can see. With it they are graded, and compared with what
+    would have been sent without a defence.
 
     Args:
         folder: where the captures are.
-        model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you recorded yourself.
+        model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you
+            recorded yourself.
         truth: the file with the private batches; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
         public: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         thorough: whether to search four times as long, on four times as many messages.
     """
     scenario = Captured(
-        folder=str(folder), model=model or _model_of(folder), shape=shape, truth=str(truth or ""), public=public, device="cpu"
+        folder=str(folder),
+        model=model or _model_of(folder),
+        shape=shape,
+        truth=str(truth or ""),
+        public=public,
+        device="cpu",
     )
     captures = scenario.captures()
     sizes = {capture.manifest.step_size for capture in captures}
@@ -61,7 +67,9 @@ def captured(
             for name, attack in _attacks(thorough, bool(truth)).items()
         },
         grid=Grid(
-            batch_sizes=tuple(sorted(sizes)), stages=("training",), victims=min(len(captures), VICTIMS * (4 if thorough else 1))
+            batch_sizes=tuple(sorted(sizes)),
+            stages=("training",),
+            victims=min(len(captures), VICTIMS * (4 if thorough else 1)),
         ),
     )
 
@@ -100,6 +108,8 @@ def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenari
     if not names or len(first) == 1:
         return {"captured": scenario}
     [start, *others] = [capture.parameters() for capture in first.values()]
-    if all(torch.equal(start[name], other[name]) for other in others for name in names if name in start and name in other):
+    if all(
+        torch.equal(start[name], other[name]) for other in others for name in names if name in start and name in other
+    ):
         return {"captured": scenario}
     return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in first}

@@ -50,14 +50,16 @@ def null_cells(measured: Sequence[Cell]) -> list[Cell]:
     for cell in measured:
         if cell.defence == cell.scenario.baseline and isinstance(cell.probe, Attempt):
             first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
-    return [cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()]
+    return [
+        cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()
+    ]
 
 
 def _at_the_message(probe: Probe) -> Probe:
     """Return a probe that looks at the message alone.
 
-    At layers before the cut the attacker's own inputs have a part in what it finds. A bottom model has learned from messages that came before
-    the noise; only its initial parameters have not.
+    At layers before the cut the attacker's own inputs have a part in what it finds. A bottom model has learned from
+    messages that came before the noise; only its initial parameters have not.
     """
     if not isinstance(probe, Attempt):
         return probe
@@ -81,16 +83,18 @@ def _by_message(attack: Attack) -> Attack:
 def nullify(run: Run, rng: Stream) -> Run:
     r"""Return a run whose honest messages carry noise instead of anything about the examples behind them.
 
-    Each tensor \(g\) is replaced by \(\lVert g \rVert_2 \cdot z / \lVert z \rVert_2\) with \(z \sim N(0, I)\): same shape,
-    same norm, no content. Parameters that were handed out stay as they are, but where rounds follow on each other: there each
-    change of them, which tells a participant what the others sent, is replaced in the same way.
+    Each tensor \(g\) is replaced by \(\lVert g \rVert_2 \cdot z / \lVert z \rVert_2\) with \(z \sim N(0, I)\): same
+    shape, same norm, no content. Parameters that were handed out stay as they are, but where rounds follow on each
+    other: there each change of them, which tells a participant what the others sent, is replaced in the same way.
 
     Args:
         run: what happened.
         rng: where the noise comes from.
     """
     # Where nobody knows the truth, every message that can be attacked is replaced.
-    honest = set(run.truths) or {message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)}
+    honest = set(run.truths) or {
+        message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)
+    }
     replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in honest}
     by_key = {message.key: message for message in replaced.values()}
     replaced |= _random_steps(run, rng)
@@ -107,8 +111,8 @@ def nullify(run: Run, rng: Stream) -> Run:
 def among_noise(enter: Enter, rng: Stream) -> Enter:
     """Return who sits where in a training run in which honest parties send noise in place of what they learned, as in `nullify`.
 
-    An attacker who sits in a training run learns from all its rounds, so noise in the messages that are observed at its end is not enough: in
-    this one there was nothing to learn.
+    An attacker who sits in a training run learns from all its rounds, so noise in the messages that are observed at its
+    end is not enough: in this one there was nothing to learn.
 
     Args:
         enter: who takes the other seats.
@@ -158,7 +162,8 @@ def _random_steps(run: Run, rng: Stream) -> dict[int, Message]:
         if id(message.tensors) not in moved:
             start = found.get(id(before), before).tensors
             moved[id(message.tensors)] = {
-                name: start[name] + _same_norm(tensor - before.tensors[name], rng) for name, tensor in message.tensors.items()
+                name: start[name] + _same_norm(tensor - before.tensors[name], rng)
+                for name, tensor in message.tensors.items()
             }
         found[id(message)] = dataclasses.replace(message, tensors=moved[id(message.tensors)])
     return found

@@ -33,9 +33,10 @@ IMAGE = 3
 class LayerStudy(Value):
     """What each layer of a model gives away: of a private property, of the labels, and of the examples themselves.
 
-    Two audits without defence. `inference` watches a federation while it trains; every other batch of a participant holds the property
-    (or, in a scenario of its own, examples of one class), and the server tells which, from each layer by itself. Sensitivity and mutual
-    information come from the same runs. `reconstruction` inverts single gradients by one layer each, with the labels known.
+    Two audits without defence. `inference` watches a federation while it trains; every other batch of a participant
+    holds the property (or, in a scenario of its own, examples of one class), and the server tells which, from each
+    layer by itself. Sensitivity and mutual information come from the same runs. `reconstruction` inverts single
+    gradients by one layer each, with the labels known.
 
     Args:
         data: the examples; with a private property, or without, which leaves that part out.
@@ -61,8 +62,8 @@ class LayerStudy(Value):
         >>> list(study.plans()["inference"].scenarios)
         ['property', 'labels']
 
-    Differs from the paper: it looks at properties only; labels by the same attack, with a class in the property's place, and
-    inversion by each layer are beside it here. The attacker sits at the server, not among the participants.
+    Differs from the paper: it looks at properties only; labels by the same attack, with a class in the property's
+    place, and inversion by each layer are beside it here. The attacker sits at the server, not among the participants.
 
     References:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021.
@@ -114,11 +115,16 @@ class LayerStudy(Value):
 
     def _reconstruction(self) -> Plan:
         # The weight of total variation is not its source's, which blurs.
-        settings: dict[str, Any] = {"iterations": self.iterations, "labels": "given", "prior": TotalVariation(weight=1e-3)}
+        settings: dict[str, Any] = {
+            "iterations": self.iterations,
+            "labels": "given",
+            "prior": TotalVariation(weight=1e-3),
+        }
         attacks = {layer: preset("geiping2020", layers=(layer,), **settings) for layer in self.layers()}
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.LABELS}))
         probes: dict[str, Probe] = {
-            layer: Attempt(attack=attack, threat=threat, metrics=(PSNR(), SearchGap())) for layer, attack in attacks.items()
+            layer: Attempt(attack=attack, threat=threat, metrics=(PSNR(), SearchGap()))
+            for layer, attack in attacks.items()
         }
         return Plan(
             title="What each layer reconstructs",

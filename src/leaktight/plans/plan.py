@@ -34,8 +34,8 @@ class Grid(Value):
         batch_sizes: examples behind one message, each at least 1.
         stages: when in training.
         seeds: everything is repeated for each.
-        victims: how many messages each cell measures, at least 1; more gives narrower intervals. `all` measures every message of a split
-            training at the stage `training`, so that attackers can add up what all its passes tell.
+        victims: how many messages each cell measures, at least 1; more gives narrower intervals. `all` measures every
+            message of a split training at the stage `training`, so that attackers can add up what all its passes tell.
     """
 
     batch_sizes: tuple[int, ...] = Field((1,), min_length=1)
@@ -49,7 +49,9 @@ class Grid(Value):
         # One fault gets one sentence, which two types would not give it.
         if given == "all":
             return "all"
-        whole = given.is_integer() if isinstance(given, float) else isinstance(given, int) and not isinstance(given, bool)
+        whole = (
+            given.is_integer() if isinstance(given, float) else isinstance(given, int) and not isinstance(given, bool)
+        )
         if not whole:
             raise ValueError(f"must be a whole number or `all`. Got {excerpt(given)} instead.")
         if not 1 <= given <= MOST_VICTIMS:
@@ -100,8 +102,8 @@ class Plan(Value):
         probes: what is measured, by the name that the report gives it.
         grid: batch sizes, stages, seeds and victims.
         further: probes of single defences, beside the grid of all.
-        bare: whether `none` is measured as well. Only where another plan has done so: without it nothing can be compared, and there is no
-            null view.
+        bare: whether `none` is measured as well. Only where another plan has done so: without it nothing can be
+            compared, and there is no null view.
 
     Example:
         >>> from leaktight.plans import quick
@@ -128,7 +130,9 @@ class Plan(Value):
         for name, scenario in scenarios.items():
             first = names.setdefault(scenario.key, name)
             if first != name:
-                raise ValueError(f"must differ from each other. Got the same settings as `{first}` and as `{name}` instead.")
+                raise ValueError(
+                    f"must differ from each other. Got the same settings as `{first}` and as `{name}` instead."
+                )
         return scenarios
 
     @field_validator("defences")
@@ -220,10 +224,13 @@ class Plan(Value):
         messages = scenario.messages
         if messages is None or set(self.grid.stages) != {"training"}:
             raise InvalidValue(
-                "The `victims` of the grid can be `all` for split learning at the stage `training` alone. Give their number instead."
+                "The `victims` of the grid can be `all` for split learning at the stage `training` alone. Give their "
+                "number instead."
             )
         if not 1 <= messages <= MOST_VICTIMS:
-            raise InvalidValue(f"A training must have 1 to {MOST_VICTIMS} messages to measure `all`. Got {messages} instead.")
+            raise InvalidValue(
+                f"A training must have 1 to {MOST_VICTIMS} messages to measure `all`. Got {messages} instead."
+            )
         return messages
 
     def with_seed(self, seed: int) -> Self:

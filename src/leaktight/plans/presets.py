@@ -79,7 +79,8 @@ def _scenario(model: Network | None, data: Source | None, **settings: Any) -> Fe
 
 def _attempts(attacks: dict[str, Attack]) -> dict[str, Probe]:
     return {
-        name: Attempt(attack=attack, threat=_threat(attack), metrics=standard_metrics()) for name, attack in attacks.items()
+        name: Attempt(attack=attack, threat=_threat(attack), metrics=standard_metrics())
+        for name, attack in attacks.items()
     }
 
 

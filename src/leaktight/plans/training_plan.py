@@ -12,12 +12,15 @@ from leaktight.plans.plan import on_device
 from leaktight.plans.plan_file import parse_plan, read_document
 
 
-def read_training(path: Path, defence: str | None = None, seed: int | None = None, device: str | None = None) -> JointTraining:
+def read_training(
+    path: Path, defence: str | None = None, seed: int | None = None, device: str | None = None
+) -> JointTraining:
     """Return the training that a plan file asks for; attacks and grid have no part in it, and need not be there.
 
     Args:
         path: the same TOML file as for an audit, with one federated scenario.
-        defence: which of the file's defences, by kind or as it is listed, or `none`; None takes the only one, or none if there is none.
+        defence: which of the file's defences, by kind or as it is listed, or `none`; None takes the only one, or none
+            if there is none.
         seed: in place of the plan's first.
         device: in place of the scenario's.
     """
@@ -30,7 +33,8 @@ def read_training(path: Path, defence: str | None = None, seed: int | None = Non
         raise InvalidValue(f"A training takes one scenario. `{path}` has {len(scenarios)}; leave the others out.")
     if not isinstance(scenarios[0], Federated):
         raise InvalidValue(
-            f"`leaktight train` takes a federated scenario. Got `{scenarios[0].kind}` instead; two parties train by `leaktight split`."
+            f"`leaktight train` takes a federated scenario. Got `{scenarios[0].kind}` instead; two parties train by "
+            "`leaktight split`."
         )
     chosen = _choose(plan.defences, defence)
     return JointTraining(scenario=scenarios[0], defence=chosen, seed=plan.grid.seeds[0] if seed is None else seed)
@@ -46,5 +50,6 @@ def _choose(defences: tuple[Defence, ...], wanted: str | None) -> Defence:
     if wanted is not None and not named:
         raise InvalidValue(f"The plan has no defence `{wanted}`. {did_you_mean(wanted, listed)}")
     raise InvalidValue(
-        f"A training takes one defence, and the plan has several. Choose by `--defence`: {', '.join(f'`{one}`' for one in listed)}."
+        "A training takes one defence, and the plan has several. Choose by `--defence`: "
+        f"{', '.join(f'`{one}`' for one in listed)}."
     )

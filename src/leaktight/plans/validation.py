@@ -17,8 +17,8 @@ def validate_plan(plan: Plan) -> None:
     """Load the data, build the model and seat the attackers, for every scenario and seed.
 
     Raises:
-        InvalidValue: data or model cannot be used, a defence cannot be agreed on, a batch is larger than what a participant owns, or a
-            seat or a stage is not there.
+        InvalidValue: data or model cannot be used, a defence cannot be agreed on, a batch is larger than what a
+            participant owns, or a seat or a stage is not there.
     """
     grid = plan.grid
     victims = None if isinstance(grid.victims, str) else grid.victims
@@ -26,7 +26,9 @@ def validate_plan(plan: Plan) -> None:
         for stage in grid.stages:
             if stage not in scenario.stages:
                 known = ", ".join(f"`{name}`" for name in scenario.stages)
-                raise InvalidValue(f"There is no stage `{stage}` in a scenario of kind {scenario.kind}. Known are: {known}.")
+                raise InvalidValue(
+                    f"There is no stage `{stage}` in a scenario of kind {scenario.kind}. Known are: {known}."
+                )
         seats = scenario.seats(grid.seeds, grid.batch_sizes)
         scenario.check(plan.defences, grid.stages, victims, grid.seeds[0])
         for label, probe in plan.probes.items() if seats else ():
@@ -46,6 +48,7 @@ def _check_seats(probe: Probe, label: str, seats: Set[str]) -> None:
     for seat in (*([probe.threat.seat] if probe.attack.active else []), *probe.attack.further):
         if seat not in places:
             raise InvalidValue(
-                f"The attack {label} must take a participant's seat, as it takes part in training. Got `{seat}` instead. "
+                f"The attack {label} must take a participant's seat, as it takes part in training. Got `{seat}` "
+                "instead. "
                 f"{did_you_mean(seat, places)}"
             )

@@ -26,7 +26,9 @@ class Flat(Prior):
 
     kind: Literal["flat"] = "flat"
 
-    def coordinates(self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int) -> Coordinates:
+    def coordinates(
+        self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int
+    ) -> Coordinates:
         """Return the network's units."""
         return _Flat(shape, normalise)
 

@@ -108,7 +108,9 @@ class Generic(Prior):
 
     kind: Literal["generic"] = "generic"
 
-    def coordinates(self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int) -> Coordinates:
+    def coordinates(
+        self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int
+    ) -> Coordinates:
         """Return the whitened cosine coefficients of a picture, or for other inputs the network's units."""
         return generic_coordinates(shape, normalise)
 

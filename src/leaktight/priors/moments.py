@@ -124,7 +124,9 @@ def leading(deviations: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     square = (deviations @ deviations.T if few else deviations.T @ deviations) / count
     side = len(square)
     bounds = (side - rank, side - 1)
-    values, vectors = (torch.from_numpy(part) for part in scipy.linalg.eigh(square.cpu().numpy(), subset_by_index=bounds))
+    values, vectors = (
+        torch.from_numpy(part) for part in scipy.linalg.eigh(square.cpu().numpy(), subset_by_index=bounds)
+    )
     # What is below this is rounding.
     known = (values > 1e-5 * values.amax()).nonzero().flatten().flip(0)
     variances, directions = values[known].to(deviations), vectors[:, known].to(deviations)

@@ -95,7 +95,9 @@ class Prior(Registered):
         return False
 
     @abc.abstractmethod
-    def coordinates(self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int) -> Coordinates:
+    def coordinates(
+        self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int
+    ) -> Coordinates:
         """Return the coordinates to search examples of one task in.
 
         Args:

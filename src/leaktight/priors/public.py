@@ -68,12 +68,15 @@ class Public(Prior):
         """Always."""
         return True
 
-    def coordinates(self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int) -> Coordinates:
+    def coordinates(
+        self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int
+    ) -> Coordinates:
         """Return coordinates in which the public examples' law is the standard normal one."""
         if public is None or len(public) < LEAST:
             count = 0 if public is None else len(public)
             raise Refusal(
-                f"The prior public needs at least {LEAST} public examples. Got {count} instead; grant more, or take `generic`."
+                f"The prior public needs at least {LEAST} public examples. Got {count} instead; grant more, or take "
+                "`generic`."
             )
         if tuple(public.inputs.shape[1:]) != shape:
             raise Refusal(
@@ -144,7 +147,9 @@ def choose(points: Tensor, labels: Tensor, classes: int) -> Shrinkage:
     most = min(len(spectrum.own) for spectrum in spectra)
     options = [(most // divisor, weight) for divisor in DIVISORS for weight in WEIGHTS] + [(0, 1.0)]
     price = 2 * WORTH * points.shape[1] * len(spectra) / RANK
-    rank, weight = min(options, key=lambda option: price * option[0] + sum(spectrum.surprise(*option) for spectrum in spectra))
+    rank, weight = min(
+        options, key=lambda option: price * option[0] + sum(spectrum.surprise(*option) for spectrum in spectra)
+    )
     rest = sum(spectrum.rest(rank) for spectrum in spectra) / len(spectra)
     return Shrinkage(means, scales, rank, weight, rest)
 
@@ -198,8 +203,12 @@ class _Spectrum:
     def surprise(self, rank: int, weight: float) -> float:
         """Return how badly so many directions, so far drawn towards the rest, suit held-out points."""
         rest = self.rest(rank)
-        beyond = (self.total - self.seen[:rank].sum()).clamp_min(0).double() / rest + (self.width - rank) * math.log(rest)
-        return _surprise(((1 - weight) * self.own[:rank] + weight * rest).clamp_min(FLOOR), self.seen[:rank]) + float(beyond)
+        beyond = (self.total - self.seen[:rank].sum()).clamp_min(0).double() / rest + (self.width - rank) * math.log(
+            rest
+        )
+        return _surprise(((1 - weight) * self.own[:rank] + weight * rest).clamp_min(FLOOR), self.seen[:rank]) + float(
+            beyond
+        )
 
 
 def _surprise(variances: Tensor, squares: Tensor) -> float:

@@ -45,7 +45,9 @@ class TotalVariation(Prior):
     weight: float = Field(default=1e-4, ge=0)
     colours: bool = False
 
-    def coordinates(self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int) -> Coordinates:
+    def coordinates(
+        self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int
+    ) -> Coordinates:
         """Return the network's units, where images are expected; others are refused."""
         if len(shape) != 3:
             raise Refusal(
@@ -76,7 +78,9 @@ def total_variation(images: Tensor, *, colours: bool = False) -> Tensor:
         0.0
     """
     if images.dim() != 4:
-        raise Refusal(f"Total variation is for images, four dimensions with that of the examples. Got {images.dim()} instead.")
+        raise Refusal(
+            f"Total variation is for images, four dimensions with that of the examples. Got {images.dim()} instead."
+        )
     if colours and images.shape[1] == 3:
         red, green, blue = images[:, 0:1], images[:, 1:2], images[:, 2:3]
         images = torch.cat([images, red - green, red - blue, green - blue], dim=1)

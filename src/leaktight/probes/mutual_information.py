@@ -91,7 +91,9 @@ class MutualInformation(Probe):
             for scale, suffix in ((1.0, ""), (math.log2(count), "_share")):
                 for end, bits in zip(("lower", "upper"), bounds, strict=True):
                     name = f"{self.kind}_{end}{suffix}"
-                    readings.append(Reading(name=name, value=bits / scale, n=count, chance=0.0, leaks="high", layer=layer))
+                    readings.append(
+                        Reading(name=name, value=bits / scale, n=count, chance=0.0, leaks="high", layer=layer)
+                    )
         return Finding(tuple(readings))
 
 

@@ -82,7 +82,9 @@ def privacy_scores(
             f"{chunk} instead."
         )
     shared = [name for names in task.layers().values() for name in names]
-    steps = torch.linspace(0, 1, blends, dtype=images.dtype, device=images.device).view(1, -1, *[1] * (images.dim() - 1))
+    steps = torch.linspace(0, 1, blends, dtype=images.dtype, device=images.device).view(
+        1, -1, *[1] * (images.dim() - 1)
+    )
     scores = []
     for start in range(0, len(images), max(1, chunk // blends)):
         part = slice(start, start + max(1, chunk // blends))
@@ -157,7 +159,9 @@ class PrivacyScore(Probe):
         # Before the policy draws anything, so that every policy is scored from the same noise.
         noise = uniform_like(plain.inputs, rng)
         images = through(plain, self.policy, self.probability, rng).inputs
-        each = privacy_scores(run.public, parameters, images, plain.labels, noise, self.similarity, self.blends).double()
+        each = privacy_scores(
+            run.public, parameters, images, plain.labels, noise, self.similarity, self.blends
+        ).double()
         low, high = bootstrap(each, rng)
         reading = Reading(
             name=self.kind,

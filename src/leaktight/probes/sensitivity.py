@@ -123,7 +123,10 @@ def _over_means(norms: Mapping[str, Tensor], count: int) -> list[Reading]:
     tables = torch.stack(list(norms.values()), 1)
     readings = []
     for norm, table in zip(NORMS, tables.unbind(2), strict=True):
-        for name, values in ((f"property_sensitivity_{norm}", table), (f"property_sensitivity_{norm}_share", _shares(table))):
+        for name, values in (
+            (f"property_sensitivity_{norm}", table),
+            (f"property_sensitivity_{norm}_share", _shares(table)),
+        ):
             value, resampled, dealt = values[0], values[1 : 1 + RESAMPLES], values[1 + RESAMPLES :]
             # Resampled means stray from the measured ones as these from the true ones: the interval is turned round.
             ends = (2 * value - resampled.quantile(_ENDS.flip(0), dim=0)).clamp_min(0)
@@ -178,7 +181,9 @@ class Means:
     others: Tensor
 
 
-def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, memory: int = BYTES) -> dict[str, Tensor]:
+def property_norms(
+    task: Task, parameters: Tensors, batch: Batch, means: Means, memory: int = BYTES
+) -> dict[str, Tensor]:
     r"""Return the bounded norms of each layer's change with a property: a row per pair of means, a column per norm.
 
     With \(\bar g_l^1, \bar g_l^0\) the mean gradients of examples with and without the property, and
@@ -205,7 +210,9 @@ def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, 
     """
     norms = {}
     for layer, gradients in _gradients(task, parameters, batch, memory):
-        gap, middle = (weights.to(gradients) for weights in (means.holders - means.others, (means.holders + means.others) / 2))
+        gap, middle = (
+            weights.to(gradients) for weights in (means.holders - means.others, (means.holders + means.others) / 2)
+        )
         pieces = torch.split(gradients, _WIDTH, dim=1)
         total, span = totals(gap @ piece for piece in pieces), spans(middle @ piece for piece in pieces)
         norms[layer] = bounded_norms(total, span, gradients.shape[1])

@@ -65,7 +65,8 @@ class SimilarityPath(Probe):
     def _has_one_path(cls, attack: GradientMatching) -> GradientMatching:
         if attack.restarts > 1 or attack.messages != "each" or attack.distance == "likelihood":
             raise ValueError(
-                "must search once for each message, by a distance. Got restarts, joined messages or a likelihood instead."
+                "must search once for each message, by a distance. Got restarts, joined messages or a likelihood "
+                "instead."
             )
         return attack
 
@@ -79,7 +80,8 @@ class SimilarityPath(Probe):
                 similarities.setdefault(place, []).append(values)
         return Finding(
             tuple(
-                _reading(place, torch.cat(similarities[place]), rng) for place in sorted(similarities, key=lambda one: one[0])
+                _reading(place, torch.cat(similarities[place]), rng)
+                for place in sorted(similarities, key=lambda one: one[0])
             )
         )
 
@@ -91,7 +93,9 @@ class SimilarityPath(Probe):
 
         def watch(evaluation: int, owners: Tensor, now: Tensor) -> None:
             if evaluation in moments:
-                points.setdefault(evaluation, torch.empty(len(victims), now.shape[1], device=now.device).fill_(torch.nan))
+                points.setdefault(
+                    evaluation, torch.empty(len(victims), now.shape[1], device=now.device).fill_(torch.nan)
+                )
                 points[evaluation][owners] = now
 
         objective = self.attack.objective(victims, view)
@@ -111,7 +115,9 @@ def _by_layer(candidate: Tensors, observed: Tensors) -> dict[str, Tensor]:
     layers = dict.fromkeys(map(layer_of, observed))
     own = {layer: [name for name in observed if layer_of(name) == layer] for layer in layers}
     each = torch.func.vmap(lambda one, other: 1 - cosine(one, other))
-    return {layer: each({n: candidate[n] for n in names}, {n: observed[n] for n in names}) for layer, names in own.items()}
+    return {
+        layer: each({n: candidate[n] for n in names}, {n: observed[n] for n in names}) for layer, names in own.items()
+    }
 
 
 def _reading(place: tuple[int, str], values: Tensor, rng: Stream) -> Reading:

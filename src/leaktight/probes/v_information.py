@@ -107,9 +107,15 @@ class VInformation(Probe):
         worth = torch.stack([torch.stack([gains(guess.values, truth) for guess in repeat]) for repeat in guesses])
         halves = (stream(seed, self.kind, repeat, "halves") for repeat in range(self.repeats))
         measured = dict(
-            zip((f"{self.kind}_{family}" for family in self.families), balanced_mean(worth, truth).unbind(1), strict=True)
+            zip(
+                (f"{self.kind}_{family}" for family in self.families),
+                balanced_mean(worth, truth).unbind(1),
+                strict=True,
+            )
         )
-        measured[self.kind] = torch.stack([best_of(gain, truth, half) for gain, half in zip(worth, halves, strict=True)])
+        measured[self.kind] = torch.stack(
+            [best_of(gain, truth, half) for gain, half in zip(worth, halves, strict=True)]
+        )
         readings = []
         for name, values in measured.items():
             readings += _readings(name, first.layers, values, MOST, len(truth))

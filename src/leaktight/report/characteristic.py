@@ -35,7 +35,9 @@ def characteristic_section(page: Page) -> Section | None:
         captions = {}
         for number, (curve, figure) in enumerate(drawn[:room]):
             plots[f"plot-curve-{scenario}-{number}"] = figure
-            captions[f"plot-curve-{scenario}-{number}"] = f"{capital(curve.family)} over {curve.field}, under {curve.attack}"
+            captions[f"plot-curve-{scenario}-{number}"] = (
+                f"{capital(curve.family)} over {curve.field}, under {curve.attack}"
+            )
         blocks.append(
             {
                 "scenario": scenario if len(scenarios) > 1 else None,
@@ -60,7 +62,9 @@ def characteristic_section(page: Page) -> Section | None:
 def cap_tables(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     """Return a table of CAP for each stage: families by distance and batch size, each under the attack that lowers it most."""
     return [
-        _table([c for c in curves if c.stage == stage], stage) for stage in dict.fromkeys(c.stage for c in curves) if curves
+        _table([c for c in curves if c.stage == stage], stage)
+        for stage in dict.fromkeys(c.stage for c in curves)
+        if curves
     ]
 
 
@@ -70,7 +74,9 @@ def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
     columns = [(aim, size) for aim in aims for size in sizes]
     families = dict.fromkeys(curve.family for curve in curves)
     cells = {
-        family: [_lowest([c for c in curves if c.family == family and c.batch_size == size], aim) for aim, size in columns]
+        family: [
+            _lowest([c for c in curves if c.family == family and c.batch_size == size], aim) for aim, size in columns
+        ]
         for family in families
     }
     marks = [_marks([cells[family][number] for family in families]) for number in range(len(columns))]

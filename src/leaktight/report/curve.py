@@ -36,7 +36,9 @@ def figure_of(curve: Curve) -> dict[str, Any] | None:
     if len(spots) < 2 or not aims:
         return None
     places = [place for place, _ in placed]
-    figure = make_subplots(len(aims), 1, shared_xaxes=True, vertical_spacing=0.06, specs=[[{"secondary_y": True}]] * len(aims))
+    figure = make_subplots(
+        len(aims), 1, shared_xaxes=True, vertical_spacing=0.06, specs=[[{"secondary_y": True}]] * len(aims)
+    )
     reach = max(places[-1] * 1.06, abscissa(RED_ABOVE) + 0.2)
     for row, aim in enumerate(aims, start=1):
         _draw(figure, row, aim, curve, spots, places, reach)
@@ -62,11 +64,15 @@ def _draw(
             figure.add_trace(_reference(f"{name} without defence", reach, 100 * base.value, shown), row=row, col=1)
         figure.add_trace(_line(name, places, uses, 100, USE, "circle", hover, strengths, shown), row=row, col=1)
         figure.update_yaxes(title_text=name, ticksuffix=" %", range=[0, 108], dtick=25, row=row, secondary_y=False)
-    line = _line("distance from the truth", places, errors, 1, ERROR, "square", hover, None if uses else strengths, shown)
+    line = _line(
+        "distance from the truth", places, errors, 1, ERROR, "square", hover, None if uses else strengths, shown
+    )
     figure.add_trace(line, row=row, col=1, secondary_y=True)
     values = [error.value for error in errors]
     steep = min(values) > 0 and max(values) / min(values) > _SPAN
-    scale: dict[str, Any] = {"type": "log", "dtick": 1} if steep else {"rangemode": "tozero", "nticks": 6, "tickmode": "auto"}
+    scale: dict[str, Any] = (
+        {"type": "log", "dtick": 1} if steep else {"rangemode": "tozero", "nticks": 6, "tickmode": "auto"}
+    )
     if aim != "reconstruction":
         scale = {"range": [0, 1.08], "dtick": 0.25}
     figure.update_yaxes(title_text=TITLES[aim], showgrid=False, zeroline=False, **scale, row=row, secondary_y=True)

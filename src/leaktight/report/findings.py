@@ -176,7 +176,10 @@ def flags_section(page: Page) -> Section:
     """List every reason to doubt the audit, and how far it got."""
     counts = {status.value: page.summary.counts.get(status, 0) for status in Status}
     return Section(
-        "doubts", "Reasons to doubt this audit", "flags.html", {"flags": page.flags, "counts": counts, "missing": page.missing}
+        "doubts",
+        "Reasons to doubt this audit",
+        "flags.html",
+        {"flags": page.flags, "counts": counts, "missing": page.missing},
     )
 
 

@@ -144,7 +144,8 @@ def key_sentence(row: Row) -> str:
     path = [fmean(reading.each[turn::turns]) for turn in range(turns)] if turns * seeds == len(reading.each) else []
     told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
     return (
-        f"{capital(name_of(row.defence))}, {row.attack}: the estimated key has a cosine of {shown(reading, _hundredth)} "
+        f"{capital(name_of(row.defence))}, {row.attack}: the estimated key has a cosine of "
+        f"{shown(reading, _hundredth)} "
         f"with the nearest true one{chance}{told}."
     )
 

@@ -59,7 +59,9 @@ def labels_section(page: Page) -> Section | None:
     plots: dict[str, dict[str, Any]] = {}
     blocks = []
     for number, rows in enumerate(groups.values()):
-        courses = [course for row in rows for course in courses_of(row, [records[key] for key in row.cells if key in records])]
+        courses = [
+            course for row in rows for course in courses_of(row, [records[key] for key in row.cells if key in records])
+        ]
         panels = _panels(courses)
         captions: dict[str, str] = {}
         for place, panel in enumerate(panels.values()):
@@ -93,7 +95,10 @@ def courses_of(row: Row, records: Sequence[Record]) -> list[Course]:
     found = []
     for found_at in (reading for reading in row.readings if reading.name == LEAK_AUC):
         each = [
-            r.each for record in done for r in record.readings if r.name == LEAK_AUC and r.layer == found_at.layer and r.each
+            r.each
+            for record in done
+            for r in record.readings
+            if r.name == LEAK_AUC and r.layer == found_at.layer and r.each
         ]
         # Steps with one class alone are left out, in other seeds others: then only one seed's can be drawn.
         alike = each if len({len(values) for values in each}) == 1 else each[:1]
@@ -217,7 +222,9 @@ def _passes(one: LabelPasses) -> dict[str, Any]:
 
 
 def _ends(course: Course, rim: float, colour: str, shared: dict[str, Any]) -> go.Scatter:
-    marked = [(course.median, "circle", "median")] + ([(course.tail, "triangle-up", "95 % quantile")] if course.tail else [])
+    marked = [(course.median, "circle", "median")] + (
+        [(course.tail, "triangle-up", "95 % quantile")] if course.tail else []
+    )
     return go.Scatter(
         **shared,
         x=[rim] * len(marked),
@@ -278,7 +285,8 @@ def _tables(courses: Sequence[Course]) -> list[dict[str, Any]]:
             lines.setdefault(name_of(course.row.defence), {})[course.median.layer] = course
         top = {name: max(line.values(), key=lambda course: weight(course.median)) for name, line in lines.items()}
         cells = {
-            name: [_cell(line.get(layer), line.get(layer) is top[name]) for layer in layers] for name, line in lines.items()
+            name: [_cell(line.get(layer), line.get(layer) is top[name]) for layer in layers]
+            for name, line in lines.items()
         }
         heads = ["cut" if layer is None else layer for layer in layers]
         found.append({"attack": attack, "layers": heads, "lines": cells})

@@ -53,4 +53,12 @@ def whole_section(page: Page) -> Section | None:
     return Section("layers", "Where the leak sits", "layers.html", {"blocks": [block], "several": False}, plots)
 
 
-SECTIONS = (whole_section, table_section, flags_section, checks_section, threat_section, glossary_section, parameters_section)
+SECTIONS = (
+    whole_section,
+    table_section,
+    flags_section,
+    checks_section,
+    threat_section,
+    glossary_section,
+    parameters_section,
+)

@@ -85,7 +85,9 @@ def layers_section(page: Page) -> Section | None:
         blocks.append(block)
     if not blocks:
         return None
-    return Section("layers", "Where the leak sits", "layers.html", {"blocks": blocks, "several": len(blocks) > 1}, plots)
+    return Section(
+        "layers", "Where the leak sits", "layers.html", {"blocks": blocks, "several": len(blocks) > 1}, plots
+    )
 
 
 def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:

@@ -85,7 +85,9 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
         detail = f"{row.attack}; {row.moment}"
         name = capital(name_of(row.defence))
         if not torch.equal(raw, used):
-            strips.append(Strip(name, "as the defence changed the images", _row(used, "changed by the defence"), original=True))
+            strips.append(
+                Strip(name, "as the defence changed the images", _row(used, "changed by the defence"), original=True)
+            )
         strips.append(Strip(name, detail, _guesses(guess, raw, shown, row, threshold)))
     return list(blocks.values())
 
@@ -97,7 +99,9 @@ def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
         return None
     labels = gallery["guess_labels"].tolist()
     made = tuple(
-        Picture(data_address(image), f"Image {number + 1}, a guess that nobody graded", "not graded", _class(labels[number]))
+        Picture(
+            data_address(image), f"Image {number + 1}, a guess that nobody graded", "not graded", _class(labels[number])
+        )
         for number, image in enumerate(gallery["guess"][:SHOWN])
     )
     return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", made)
@@ -144,7 +148,9 @@ def _row(images: Tensor, what: str, captions: Sequence[str] = ()) -> tuple[Pictu
     )
 
 
-def _guesses(guess: Tensor, raw: Tensor, shown: Mapping[str, Tensor], row: Row, threshold: float | None) -> tuple[Picture, ...]:
+def _guesses(
+    guess: Tensor, raw: Tensor, shown: Mapping[str, Tensor], row: Row, threshold: float | None
+) -> tuple[Picture, ...]:
     guessed = shown["guess_labels"].tolist() if "guess_labels" in shown else [-1] * len(guess)
     under = "without defence" if is_undefended(row.defence) else f"under {name_of(row.defence)}"
     made = []

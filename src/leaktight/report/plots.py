@@ -1,7 +1,7 @@
 """Plots: the trade-off between accuracy and leakage, and leakage over strength.
 
-A figure is plain data for plotly.js, checked by plotly's own classes. Colours of text and lines come from the page's style sheet, so
-that one figure serves light, dark and print.
+A figure is plain data for plotly.js, checked by plotly's own classes. Colours of text and lines come from the page's
+style sheet, so that one figure serves light, dark and print.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def lines_of(judged: Sequence[Judgement]) -> list[Line]:
     rows = {judgement.defence.key: judgement.worst for judgement in judged}
     found = [
         Line(
-            sweep.family, sweep.field, tuple(value for value, _ in sweep.members), tuple(rows[d.key] for _, d in sweep.members)
+            sweep.family,
+            sweep.field,
+            tuple(value for value, _ in sweep.members),
+            tuple(rows[d.key] for _, d in sweep.members),
         )
         for sweep in sweeps([judgement.defence for judgement in judged])
     ]
@@ -94,7 +97,9 @@ def tradeoff_section(page: Page) -> Section | None:
 
 def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     """Return accuracy against what the strongest attack gets of one kind of leak: a line for each kind of defence."""
-    placed = [(j, drawn) for j in judged if j.worst.utility is not None and (drawn := j.kind.drawn(j.worst)) is not None]
+    placed = [
+        (j, drawn) for j in judged if j.worst.utility is not None and (drawn := j.kind.drawn(j.worst)) is not None
+    ]
     placed = [(j, drawn) for j, drawn in placed if drawn.name == placed[0][1].name]
     if not placed:
         return None
@@ -105,12 +110,16 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     # The undefended point comes last, so that no other covers it.
     for line in sorted(lines_of([j for j, _ in placed]), key=lambda line: is_undefended(line.rows[0].defence)):
         bare = is_undefended(line.rows[0].defence)
-        colour, symbol = ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
+        colour, symbol = (
+            ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
+        )
         number += not bare
         figure.add_trace(_line(kind, line, colour, symbol, axis.scale))
     figure.update_layout(**layout(height=460))
     use = placed[0][0].worst.utility
-    figure.update_xaxes(title_text=f"{utility_name(use)} of the trained model", ticksuffix=" %" if _scale(use) > 1 else "")
+    figure.update_xaxes(
+        title_text=f"{utility_name(use)} of the trained model", ticksuffix=" %" if _scale(use) > 1 else ""
+    )
     figure.update_yaxes(**_settings(axis))
     if axis.guessing is not None:
         figure.add_hline(y=axis.guessing, line={"color": "#6b7280", "dash": "dash", "width": 1.2})
@@ -186,7 +195,9 @@ def _swept(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
         for line in lines_of(judged)
         if None not in line.values
     ]
-    return [line for line in lines if len(line.rows) > 1 and len({_name(_gradual(kind, row)) for row in line.rows}) == 1]
+    return [
+        line for line in lines if len(line.rows) > 1 and len({_name(_gradual(kind, row)) for row in line.rows}) == 1
+    ]
 
 
 def _name(reading: Reading | None) -> str:

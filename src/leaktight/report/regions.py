@@ -47,8 +47,8 @@ class _Shot:
 def pairs_of(curves: Sequence[Curve], page: Page) -> dict[Region, tuple[Pair, ...]]:
     """Return for each region the images that came back closest, at most three; nothing on a redacted page.
 
-    The closest ones are shown because a region is no safer than they look. Of each defence the closest one comes first, so that
-    one defence does not fill a region alone.
+    The closest ones are shown because a region is no safer than they look. Of each defence the closest one comes first,
+    so that one defence does not fill a region alone.
 
     Args:
         curves: those of one attack in one setting.

@@ -41,7 +41,10 @@ DETAILS: tuple[MakeSection, ...] = (
     parameters_section,
     reproduce_section,
 )
-"""The parts of a report, in order; one that has nothing to show returns None. A new part is a function and a template."""
+"""The parts of a report, in order; one that has nothing to show returns None.
+
+A new part is a function and a template.
+"""
 
 _HERE = Path(__file__).parent
 _UNIT = re.compile(r"(?<=\d) (?=%|dB\b|points?\b)")
@@ -55,7 +58,8 @@ def write_report(folder: Path, out: Path | None = None, redact: bool = False, su
     Args:
         folder: where the audit is stored.
         out: the file to write; by default `report.html`, or `report-redacted.html`, in that folder.
-        redact: whether to leave out every image, every single image's value and the seeds, so that the report can be passed on.
+        redact: whether to leave out every image, every single image's value and the seeds, so that the report can be
+            passed on.
         summary: that of all records, if it is known already; a redacted report has a summary of its own.
     """
     path = out or folder / ("report-redacted.html" if redact else "report.html")
@@ -90,7 +94,9 @@ def render(
         numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
         records, plan, gallery = redacted(records, numbers, pairs=True), without_seeds(plan, numbers), _no_pictures
     page = Page.of(records, plan, versions, gallery, redact, whole, None if redact else summary)
-    found = [section for make in (all_sections() if sections is None else sections) if (section := make(page)) is not None]
+    found = [
+        section for make in (all_sections() if sections is None else sections) if (section := make(page)) is not None
+    ]
     environment = _environment()
     plots = {name: figure for section in found for name, figure in section.plots.items()}
     # Without a plot, five megabytes of plotting library would have nothing to draw.
@@ -151,5 +157,7 @@ def _script() -> str:
 
 def _policy(scripts: Sequence[str]) -> str:
     """Return the page's own rules for the browser: run these very scripts and nothing else, load nothing."""
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts)
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

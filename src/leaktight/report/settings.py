@@ -29,7 +29,8 @@ KNOWN = {
 ALWAYS = "how many examples are behind each message"
 SEATS = {
     "server": "the server: it follows the protocol and reads every message that is sent to it",
-    "feature-party": "the feature party: it follows the protocol, has no labels, and reads the gradients that it gets for its own examples",
+    "feature-party": "the feature party: it follows the protocol, has no labels, and reads the gradients that it gets "
+    "for its own examples",
     "label-party": "the label party: it follows the protocol and reads the activations that it is sent",
     "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
 }
@@ -75,7 +76,9 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     if attack is None:
         return {"gist": gist(probe), "wants": [], "models": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
-    models = dict.fromkeys(family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one))
+    models = dict.fromkeys(
+        family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
+    )
     return {"gist": gist(attack), "wants": wants, "models": join_words(list(models))}
 
 

@@ -1,7 +1,7 @@
 """Running: a plan becomes cells, cells become records.
 
-`run(plan, folder)` is the whole interface for a program: it measures a plan, returns the records and keeps them in a folder, which
-`Store.read` opens again.
+`run(plan, folder)` is the whole interface for a program: it measures a plan, returns the records and keeps them in a
+folder, which `Store.read` opens again.
 """
 
 from leaktight.running.scheduler import Step, run

@@ -20,7 +20,8 @@ class AuditTask:
 
     Args:
         work: what to train (`TrainingSpec`) or to measure (`Cell`).
-        fingerprint: what it is to be made from; a worker that would make it from something else says so. None compares nothing.
+        fingerprint: what it is to be made from; a worker that would make it from something else says so. None compares
+            nothing.
         training: the training run that a cell needs; only a worker that shares no folder has to be sent its file.
     """
 
@@ -63,7 +64,9 @@ class AuditTask:
         spec: dict[str, Any] = json.loads(content)
         if spec["record"] is None:
             return without_record(self, Status(spec["status"]), spec["reason"])
-        return AuditResult(self, Status(spec["status"]), spec["reason"], Record.model_validate(spec["record"]), pictures)
+        return AuditResult(
+            self, Status(spec["status"]), spec["reason"], Record.model_validate(spec["record"]), pictures
+        )
 
     def __str__(self) -> str:
         """Say in a few words what it is."""
@@ -101,7 +104,9 @@ class AuditResult:
 
 def without_record(task: AuditTask, status: Status, reason: str = "", seconds: float = 0.0) -> AuditResult:
     """Return the result of a task that gave no readings; a cell gets a record that says why."""
-    record = Record(cell=task.work, status=status, reason=reason, seconds=seconds) if isinstance(task.work, Cell) else None
+    record = (
+        Record(cell=task.work, status=status, reason=reason, seconds=seconds) if isinstance(task.work, Cell) else None
+    )
     return AuditResult(task, status, reason, record)
 
 

@@ -56,7 +56,8 @@ class AuditWorker:
             record, pictures = measure(task.work, self._trainings)
             record = record.model_copy(update={"seconds": time.monotonic() - started})
             return AuditResult(task, record.status, record.reason, record, gallery.encode(pictures))
-        # The one place for it: a plugin or a person's own model may fail in any way, and every planned cell must yield a record.
+        # The one place for it: a plugin or a person's own model may fail in any way, and every planned cell must yield
+        # a record.
         except Exception as error:
             return without_record(task, *classify_error(error), seconds=time.monotonic() - started)
 

@@ -16,7 +16,13 @@ from leaktight.core.digest import digest
 _IDLE = frozenset({"NOP", "CACHE", "EXTENDED_ARG", "RESUME"})
 _DESCRIPTION = frozenset({"__doc__", "__firstlineno__", "__static_attributes__"})
 """What the body of a class says about itself."""
-_KIND = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_KIND = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _STORES = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
@@ -66,7 +72,9 @@ def names_of(code: CodeType) -> Names:
         read=_arguments(steps, _READS),
         stored=_arguments(steps, _STORES),
         attributes=attributes,
-        stored_attributes=frozenset(str(s.argval) for before, s in pairs if s.opname == "STORE_ATTR" and not _is_self(before)),
+        stored_attributes=frozenset(
+            str(s.argval) for before, s in pairs if s.opname == "STORE_ATTR" and not _is_self(before)
+        ),
         stored_cells=_arguments(steps, frozenset({"STORE_DEREF"})),
         imports=frozenset(_imports(steps)),
         changes_items=any(step.opname in _ITEM_STORES for step in steps) or not attributes.isdisjoint(_CHANGES),
@@ -105,7 +113,11 @@ def _instructions(code: CodeType) -> Iterator[str]:
         yield f"{step.opname} {bisect_left(offsets, step.argval) if is_jump else _argument(step.argval)}"
     for entry in getattr(dis.Bytecode(code), "exception_entries", ()):
         yield repr(
-            [*(bisect_left(offsets, place) for place in (entry.start, entry.end, entry.target)), entry.depth, entry.lasti]
+            [
+                *(bisect_left(offsets, place) for place in (entry.start, entry.end, entry.target)),
+                entry.depth,
+                entry.lasti,
+            ]
         )
 
 
@@ -133,7 +145,9 @@ def _arguments(steps: list[dis.Instruction], operations: frozenset[str]) -> froz
 
 def _is_self(step: dis.Instruction | None) -> bool:
     # Newer versions of Python load two variables at once.
-    return step is not None and (step.argval == "self" or (isinstance(step.argval, tuple) and step.argval[-1:] == ("self",)))
+    return step is not None and (
+        step.argval == "self" or (isinstance(step.argval, tuple) and step.argval[-1:] == ("self",))
+    )
 
 
 def _imports(steps: list[dis.Instruction]) -> Iterator[tuple[int, str]]:

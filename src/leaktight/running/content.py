@@ -1,6 +1,7 @@
 """The digest of what a scenario's settings only name: examples, and the model that its recipe makes.
 
-A model is also asked about a few fixed examples: that shows what no source does, such as state, environment and native code.
+A model is also asked about a few fixed examples: that shows what no source does, such as state, environment and native
+code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from leaktight.models.trial import Failure, attempt
 
 MODEL, RESPONSE = "the model's initial parameters", "what the model makes of a fixed batch"
 _PRECISIONS = ((torch.float64, 5), (torch.float32, 2))
-"""In double precision, rounding by another processor or number of threads lies far below the digits compared. Not every model runs in it."""
+"""In double precision, rounding by another processor or number of threads lies far below the digits compared.
+
+Not every model runs in it.
+"""
 _TINY = 1e-9
 
 
@@ -64,8 +68,8 @@ def digest_data(data: Data) -> str:
 def digest_response(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> str:
     """Return a digest of a model's outputs, and of its gradient under cross entropy, on a batch.
 
-    They are rounded, so that machines that compute alike agree. A model that is random on purpose, or fails, has a digest that says so: it
-    is what its cells will say, too.
+    They are rounded, so that machines that compute alike agree. A model that is random on purpose, or fails, has a
+    digest that says so: it is what its cells will say, too.
 
     Args:
         model: what is asked; it is copied.

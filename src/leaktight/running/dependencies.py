@@ -1,7 +1,8 @@
 """Dependencies: the files of code that a result comes from, found by following imports, each with a digest of what it does.
 
-A person's own code is followed into every module that it loads, wherever that is. Of the standard library nothing counts, and of an
-installed package its version. Leaktight's own code counts in a checkout; an installed one is known by its version.
+A person's own code is followed into every module that it loads, wherever that is. Of the standard library nothing
+counts, and of an installed package its version. Leaktight's own code counts in a checkout; an installed one is known by
+its version.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def digest_loaded(name: str) -> str:
     return digest(content.digest, *lines) if lines else content.digest
 
 
-def trace(modules: Iterable[str], alone: Iterable[str] = (), look: Callable[[str], str] = digest_loaded) -> dict[str, str]:
+def trace(
+    modules: Iterable[str], alone: Iterable[str] = (), look: Callable[[str], str] = digest_loaded
+) -> dict[str, str]:
     """Return a digest for each file that modules depend on, and the version of each installed package, by a name that a person knows.
 
     Args:
@@ -128,7 +131,9 @@ def _follow_ours(name: str, files: dict[str, str], look: Callable[[str], str]) -
     for package in _parents(name):
         if read_module(package).top_level_digest:
             files.setdefault(title_of_file(package), read_module(package).top_level_digest)
-    yield from (module for target in content.imports if is_ours(module := _target(target)) and not _is_presentation(module))
+    yield from (
+        module for target in content.imports if is_ours(module := _target(target)) and not _is_presentation(module)
+    )
 
 
 def _target(target: Import) -> str:
@@ -258,7 +263,11 @@ def title_of_file(name: str) -> str:
     path = file_of(name)
     if path is None or name in ("__main__", "__mp_main__"):
         return path.name if path else name
-    return "/".join([*name.split(".")[:-1], path.name]) if path.stem != "__init__" else f"{name.replace('.', '/')}/{path.name}"
+    return (
+        "/".join([*name.split(".")[:-1], path.name])
+        if path.stem != "__init__"
+        else f"{name.replace('.', '/')}/{path.name}"
+    )
 
 
 def _parents(name: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""The gallery: a few originals beside what the attack made of them. It holds private images and stays with their owner."""
+"""The gallery: a few originals beside what the attack made of them.
+
+It holds private images and stays with their owner.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ _NUMBERS = ("labels", "guess_labels", "rounds")
 Gallery = dict[str, Tensor]
 """`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none).
 
-Where nobody knows the truth there are only guesses. Of made-up examples there are `owned` and `made` instead, likewise images, `history`
-(rounds, n, channels, height, width) and `rounds`."""
+Where nobody knows the truth there are only guesses. Of made-up examples there are `owned` and `made` instead, likewise
+images, `history` (rounds, n, channels, height, width) and `rounds`."""
 
 
 def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
@@ -40,7 +43,9 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
         return _alone(guess, shown)
     if not isinstance(guess, Reconstruction) or not is_image(finding.truth[0].task.shape):
         return {}
-    rows: dict[str, list[Tensor]] = {name: [] for name in ("truth_raw", "truth_used", "guess", "labels", "guess_labels")}
+    rows: dict[str, list[Tensor]] = {
+        name: [] for name in ("truth_raw", "truth_used", "guess", "labels", "guess_labels")
+    }
     for number, (inputs, ground_truth) in enumerate(zip(guess.inputs, finding.truth, strict=True)):
         place = pair(on_screen(inputs), ground_truth.used.inputs)
         labels = guess.labels[number] if guess.labels is not None else None

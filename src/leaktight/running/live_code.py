@@ -1,7 +1,8 @@
 """Live code: what the objects that a result is made with reach in memory and no file tells: typed code, and constants as they are now.
 
-From a class or a function, everything is followed that its code names: helpers, globals, defaults, closures and members of classes. Of
-code with a file, only what the file does not say is looked at, so that nothing depends on what else was called or loaded before.
+From a class or a function, everything is followed that its code names: helpers, globals, defaults, closures and members
+of classes. Of code with a file, only what the file does not say is looked at, so that nothing depends on what else was
+called or loaded before.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _EMPTY = CellType()
 def reach(roots: Iterable[Any]) -> dict[str, str]:
     """Return a digest of all that objects reach and no file tells, by the name of the file, or of what was typed.
 
-    A global that the code assigns while it runs is a memory, not a constant, and does not count. Neither does a list, dictionary or set
-    that it may change.
+    A global that the code assigns while it runs is a memory, not a constant, and does not count. Neither does a list,
+    dictionary or set that it may change.
 
     Args:
         roots: classes and functions.
@@ -171,7 +172,11 @@ class _Walk:
         text = text_of(value, self._folders(module))
         if text is None:
             if certain and not is_typed(module) and _is_replaced(module, name, value):
-                self._add(module, name, f"{name} is {[digest_bytecode(function.__code__) for function in functions_in(value)]}")
+                self._add(
+                    module,
+                    name,
+                    f"{name} is {[digest_bytecode(function.__code__) for function in functions_in(value)]}",
+                )
             if (id(value), certain) not in self._seen:
                 self._visit(value, certain)
                 for number, part in enumerate(_parts(value)):
@@ -183,7 +188,9 @@ class _Walk:
             self._add(module, name, f"{name} {text}")
 
     def _add(self, module: str, name: str, line: str) -> None:
-        title = name.partition(".")[0].partition("(")[0].partition(" ")[0] if is_typed(module) else title_of_file(module)
+        title = (
+            name.partition(".")[0].partition("(")[0].partition(" ")[0] if is_typed(module) else title_of_file(module)
+        )
         self.lines.setdefault(title, set()).add(line)
 
 
@@ -193,7 +200,9 @@ def _is_replaced(module: str, name: str, value: Any) -> bool:
         return False
     if isinstance(value, type):
         return (value.__module__, value.__qualname__) != (module, name)
-    origins = [(function.__globals__.get("__name__"), function.__code__.co_qualname) for function in functions_in(value)]
+    origins = [
+        (function.__globals__.get("__name__"), function.__code__.co_qualname) for function in functions_in(value)
+    ]
     return (module, name) not in origins
 
 

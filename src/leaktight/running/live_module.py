@@ -18,7 +18,8 @@ from leaktight.running.syntax import ParsedModule
 def deviations(module: ModuleType, parsed: ParsedModule, constants: bool = False) -> list[str]:
     """Return each function of a loaded module that is not in its file, and each of the file that is not loaded.
 
-    A module that is as its file says has none, whatever was called of it before. Lines, comments and docstrings do not count.
+    A module that is as its file says has none, whatever was called of it before. Lines, comments and docstrings do not
+    count.
 
     Args:
         module: what is loaded.

@@ -13,8 +13,8 @@ from leaktight.running.training_cache import TrainingCache
 def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
     """Measure one cell; return its record and, for its owner's eyes, pictures.
 
-    What parties noted counts their training run. What they noted while they were observed counts messages that only the audit
-    asked for, so it is taken only where the training run noted nothing of that name.
+    What parties noted counts their training run. What they noted while they were observed counts messages that only the
+    audit asked for, so it is taken only where the training run noted nothing of that name.
 
     Args:
         cell: what to measure.
@@ -38,5 +38,13 @@ def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
 
 def _stream(cell: Cell, name: str) -> Stream:
     """Return a random stream that neither the order of cells, nor the number of workers, nor a label or a metric changes."""
-    place = (cell.scenario.key, cell.defence.key, cell.stage, cell.batch_size, cell.victims, cell.purpose, cell.probe.draws)
+    place = (
+        cell.scenario.key,
+        cell.defence.key,
+        cell.stage,
+        cell.batch_size,
+        cell.victims,
+        cell.purpose,
+        cell.probe.draws,
+    )
     return stream(cell.seed, *place, name)

@@ -15,7 +15,20 @@ from torch import Tensor
 from leaktight.core.digest import digest, tensor_parts
 from leaktight.core.value import Value
 
-_SINGLE = (bool, int, float, complex, bytes, type(None), type(Ellipsis), range, slice, torch.dtype, torch.device, np.generic)
+_SINGLE = (
+    bool,
+    int,
+    float,
+    complex,
+    bytes,
+    type(None),
+    type(Ellipsis),
+    range,
+    slice,
+    torch.dtype,
+    torch.device,
+    np.generic,
+)
 
 
 def text_of(value: Any, folders: Iterable[str] = ()) -> str | None:
@@ -49,7 +62,9 @@ def _text(value: Any, places: tuple[str, ...]) -> str | None:
     if isinstance(value, Value):
         return f"{type(value).__qualname__} {value.key}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        return _join(type(value).__qualname__, [getattr(value, field.name) for field in dataclasses.fields(value)], places)
+        return _join(
+            type(value).__qualname__, [getattr(value, field.name) for field in dataclasses.fields(value)], places
+        )
     if isinstance(value, dict):
         return _join("dict", [part for pair in value.items() for part in pair], places)
     if isinstance(value, set | frozenset):
@@ -77,7 +92,9 @@ def _join(name: str, values: list[Any], folders: tuple[str, ...]) -> str | None:
 
 def _array(value: Any) -> str | None:
     if isinstance(value, np.ndarray):
-        return None if value.dtype.hasobject else f"array {digest(str(value.dtype), repr(value.shape), value.tobytes())}"
+        return (
+            None if value.dtype.hasobject else f"array {digest(str(value.dtype), repr(value.shape), value.tobytes())}"
+        )
     if value.layout is not torch.strided or value.is_meta or value.is_quantized:
         return None
     return f"tensor {digest(*tensor_parts({'': value}))}"

@@ -37,9 +37,10 @@ class _Worker(Worker[Any]):
 class Processes(Generic[Task, Result]):
     """Does tasks in worker processes.
 
-    A process that dies costs its task another attempt in a fresh process; a task that takes its process down twice is given up.
-    A process that dies while it starts is started again, some times. Processes are started afresh (not forked), share the folder
-    of the setup, ignore Ctrl-C (whoever started them ends them) and end themselves when the process that started them is gone.
+    A process that dies costs its task another attempt in a fresh process; a task that takes its process down twice is
+    given up. A process that dies while it starts is started again, some times. Processes are started afresh (not
+    forked), share the folder of the setup, ignore Ctrl-C (whoever started them ends them) and end themselves when the
+    process that started them is gone.
 
     Args:
         workers: how many processes, at least 1.
@@ -61,7 +62,8 @@ class Processes(Generic[Task, Result]):
     def next(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result]:
         """Wait for the first result of any worker."""
         while True:
-            # Not before the last result was written: what is finished is then never more than one task behind for each worker.
+            # Not before the last result was written: what is finished is then never more than one task behind for each
+            # worker.
             self._assign()
             result = self._receive(advance)
             if result is not None:
@@ -70,7 +72,9 @@ class Processes(Generic[Task, Result]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End every worker, busy or not."""
         for worker in self._workers:
             worker.connection.close()

@@ -36,7 +36,8 @@ _PATIENT = {"RAY_worker_register_timeout_seconds": "300", "RAY_gcs_rpc_server_co
 def private_environment(environment: MutableMapping[str, str] | None = None, token: Path | None = None) -> None:
     """Let a Ray that is started in an environment tell nobody about itself, listen on loopback alone and bear a busy machine.
 
-    Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems where it may not.
+    Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems
+    where it may not.
 
     Args:
         environment: of the process that starts it; None is this one, and Ray must not have been imported yet.
@@ -61,16 +62,17 @@ def write_token(path: Path) -> Path:
 class Cluster:
     """Starts workers on Ray: pass it to an audit or a search as its `workers`.
 
-    Without an address, a Ray of our own is started when it is first needed, with sockets on loopback and files for their owner alone,
-    and is stopped and removed at the end of the block. Each of its ports asks for a secret that is in one of those files, so that other
-    users of the machine can neither submit a task nor join. With an address nothing is started or stopped but workers. What goes to a worker and comes back
-    is JSON and safetensors; nothing is written on its machine, and the caller alone writes results down. Every machine needs the same Leaktight
-    and data under the same paths; a worker that has something else fails its cells with a sentence that says so.
+    Without an address, a Ray of our own is started when it is first needed, with sockets on loopback and files for
+    their owner alone, and is stopped and removed at the end of the block. Each of its ports asks for a secret that is
+    in one of those files, so that other users of the machine can neither submit a task nor join. With an address
+    nothing is started or stopped but workers. What goes to a worker and comes back is JSON and safetensors; nothing is
+    written on its machine, and the caller alone writes results down. Every machine needs the same Leaktight and data
+    under the same paths; a worker that has something else fails its cells with a sentence that says so.
 
     Args:
         workers: how many, at least 1, each with one torch thread; None is one for each processor that Ray knows of.
-        address: of the cluster's head as `host:port`; None starts one here. If it is more than one machine, it must speak TLS
-            (`RAY_USE_TLS=1`): models and private heads travel.
+        address: of the cluster's head as `host:port`; None starts one here. If it is more than one machine, it must
+            speak TLS (`RAY_USE_TLS=1`): models and private heads travel.
 
     Example:
         >>> Cluster(workers=0)
@@ -108,7 +110,9 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop the Ray that was started, or leave the cluster."""
         if self._ray is not None and self._ours:
             with _collect_garbage():
@@ -123,7 +127,8 @@ class Cluster:
             try:
                 self._init(ray, folder)
                 return
-            # Ctrl-C too, as what runs already would outlive it; and what Ray raises if a start fails may be no more than an Exception.
+            # Ctrl-C too, as what runs already would outlive it; and what Ray raises if a start fails may be no more
+            # than an Exception.
             except BaseException as error:
                 self._undo(ray, folder)
                 if not isinstance(error, Exception) or isinstance(error, LeaktightError):
@@ -166,7 +171,8 @@ def _import_ray(*, local: bool) -> ModuleType:
         import ray
     except ImportError as error:
         raise InvalidValue(
-            "The engine `ray` needs the package ray, which is not installed here. Install `leaktight[ray]`, or use `--engine local`."
+            "The engine `ray` needs the package ray, which is not installed here. Install `leaktight[ray]`, or use "
+            "`--engine local`."
         ) from error
     found: ModuleType = ray
     return found
@@ -231,7 +237,8 @@ def _own_handler() -> Iterator[None]:
 
 def _end_all(folder: Path) -> None:
     """End the processes whose files are in a folder of our own: all parts of a Ray are told of it by their command lines."""
-    listing = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    command = ["ps", "-A", "-ww", "-o", "pid=,args="]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     for pid, words in (line.split(maxsplit=1) for line in listing.splitlines()):
         if f"{folder}/" in words:
             with suppress(ProcessLookupError, PermissionError):
@@ -254,7 +261,8 @@ def _join(ray: ModuleType, address: str) -> None:
     if len(machines) > 1 and os.environ.get("RAY_USE_TLS") != "1":
         ray.shutdown()
         raise InvalidValue(
-            f"The Ray at `{address}` is {len(machines)} machines that speak without TLS, and models and private heads would travel. "
+            f"The Ray at `{address}` is {len(machines)} machines that speak without TLS, and models and private heads "
+            "would travel. "
             "Start it with `RAY_USE_TLS=1` and certificates, and set the same here."
         )
 

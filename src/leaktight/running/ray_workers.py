@@ -32,8 +32,9 @@ class _Worker(Worker[Any]):
 class RayWorkers(Generic[Task, Result]):
     """Does tasks on Ray; see `ray_cluster.Cluster`, which makes it.
 
-    An actor that dies, alone or with its machine, costs its task another attempt by a fresh one; a task that this happens to twice is
-    given up. Files that tasks need go out through Ray's store, once for each machine; those that they make come back with the result.
+    An actor that dies, alone or with its machine, costs its task another attempt by a fresh one; a task that this
+    happens to twice is given up. Files that tasks need go out through Ray's store, once for each machine; those that
+    they make come back with the result.
 
     Args:
         ray: the package, connected.
@@ -65,7 +66,9 @@ class RayWorkers(Generic[Task, Result]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End every worker, busy or not, and free what is in the store."""
         for worker in self._workers:
             self._kill(worker)
@@ -134,7 +137,8 @@ class RayWorkers(Generic[Task, Result]):
             self._failed_starts += 1
             if self._failed_starts >= STARTS:
                 raise LeaktightError(
-                    f"A worker could not start on Ray ({_last_line(error)}). Install the same Leaktight on every machine."
+                    f"A worker could not start on Ray ({_last_line(error)}). Install the same Leaktight on every "
+                    "machine."
                 ) from error
         return None if worker.task is None else self._waiting.retry(worker.task, "lost by Ray")
 
@@ -154,7 +158,9 @@ class RayWorker:
         files: what a worker needs from the start.
     """
 
-    def __init__(self, setup: WorkerSetup[Any, Any], folder: str, path: list[str], names: list[str], *files: bytes) -> None:
+    def __init__(
+        self, setup: WorkerSetup[Any, Any], folder: str, path: list[str], names: list[str], *files: bytes
+    ) -> None:
         import torch
 
         with contextlib.suppress(OSError):

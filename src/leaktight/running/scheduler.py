@@ -59,20 +59,23 @@ def run(
 ) -> list[Record]:
     """Run an audit and return a record for every cell of its plan, in the plan's order.
 
-    Cells that an earlier run finished in the same folder are not computed again, unless something that they were made from has
-    changed (data, model, code or versions), which is said; failed ones are tried again. The records depend on the plan alone, not on the number
-    of workers or on interruptions; only `seconds` differ.
+    Cells that an earlier run finished in the same folder are not computed again, unless something that they were made
+    from has changed (data, model, code or versions), which is said; failed ones are tried again. The records depend on
+    the plan alone, not on the number of workers or on interruptions; only `seconds` differ.
 
     Args:
         plan: what to measure: from `read_plan`, `quick`, `standard`, or made by hand.
         out: the audit's folder; made if need be. What is in it can be read by its owner only.
-        workers: how many processes do the work, at least 1; 1 means this process. Or who else does it: a `Cluster` of Ray.
+        workers: how many processes do the work, at least 1; 1 means this process. Or who else does it: a `Cluster` of
+            Ray.
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
         progress: called after each task, and now and then while a training run lasts.
-        budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that are measured once.
+        budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that
+            are measured once.
 
     Raises:
-        LeaktightError: the plan cannot be run here, another audit uses the folder, or the disk is full; what is finished is kept.
+        LeaktightError: the plan cannot be run here, another audit uses the folder, or the disk is full; what is
+            finished is kept.
 
     Example:
         >>> import tempfile
@@ -136,7 +139,8 @@ class _Scheduler:
         self._total = len(cells) + len(self._specs) - len(ready)
         for result in refusals:
             self._write(result)
-        # Whether there is a leak at all is the first answer: nothing under a defence begins before the messages without one are under way.
+        # Whether there is a leak at all is the first answer: nothing under a defence begins before the messages without
+        # one are under way.
         bare = {key for key, spec in self._specs.items() if is_undefended(spec.defence)}
         for wave in (bare, self._specs.keys() - bare):
             self._run_wave([key for key in self._specs if key in wave], ready)

@@ -42,11 +42,13 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """An audit's folder: its plan, its records and its pictures. Each record has a checksum, and a damaged one counts as not there.
+    """An audit's folder: its plan, its records and its pictures.
+
+    Each record has a checksum, and a damaged one counts as not there.
 
     `Store.create` opens a folder for the one audit that writes to it, `Store.read` for anyone else. Both are closed by
-    `with`. A cell that was measured before an interruption, or under an earlier plan, is found by its key and not computed
-    again.
+    `with`. A cell that was measured before an interruption, or under an earlier plan, is found by its key and not
+    computed again.
 
     Args:
         folder: the audit's folder.
@@ -78,7 +80,9 @@ class Store:
         """Open a folder to read from, also while an audit writes to it."""
         path = folder / STORE_FILE
         if not path.is_file():
-            raise InvalidValue(f"There is no audit in `{folder}`. Name the folder that `leaktight audit --out` wrote to.")
+            raise InvalidValue(
+                f"There is no audit in `{folder}`. Name the folder that `leaktight audit --out` wrote to."
+            )
         check_file(path)
         # A journal that a killed audit left must be rolled back, which a read-only connection cannot do.
         mode = "rw" if os.access(path, os.W_OK) else "ro"
@@ -186,7 +190,9 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the store."""
         self.close()
 
@@ -206,7 +212,9 @@ class Store:
         if tell and len(sound) < len(read):
             number = len(read) - len(sound)
             what, verb = count(number, "record"), "is" if number == 1 else "are"
-            _log.warning("%s in `%s` %s damaged and left out. Run the audit again.", what, self.folder / STORE_FILE, verb)
+            _log.warning(
+                "%s in `%s` %s damaged and left out. Run the audit again.", what, self.folder / STORE_FILE, verb
+            )
         return [(row[0].decode(), row[1].decode(), row[2].decode(), row[3].decode(), row[4].decode()) for row in sound]
 
     @cached_property
@@ -219,7 +227,8 @@ class Store:
         try:
             yield
             self._connection.execute("COMMIT")
-        # Whatever it is, Ctrl-C too: the connection lives on, and half of a transaction must not be written with the next.
+        # Whatever it is, Ctrl-C too: the connection lives on, and half of a transaction must not be written with the
+        # next.
         except BaseException:
             # A full disk has already rolled it back by itself.
             if self._connection.in_transaction:
@@ -261,14 +270,16 @@ def lock_file(path: Path) -> sqlite3.Connection:
 
 
 _EXPLAINED = {
-    sqlite3.SQLITE_FULL: "The disk is full, and a cell could not be written to `{path}`. Finished cells are kept: free some space and run the same command to go on.",
+    sqlite3.SQLITE_FULL: "The disk is full, and a cell could not be written to `{path}`. Finished cells are kept: "
+    "free some space and run the same command to go on.",
     sqlite3.SQLITE_BUSY: "Another process is writing to `{path}`. Wait until it has ended, or choose another folder.",
     sqlite3.SQLITE_LOCKED: "Another process is writing to `{path}`. Wait until it has ended, or choose another folder.",
     sqlite3.SQLITE_NOTADB: "The file `{path}` is not a store that can be read. Move it away, or choose another folder.",
     sqlite3.SQLITE_CORRUPT: "The file `{path}` is damaged. Move it away, or choose another folder.",
     sqlite3.SQLITE_READONLY: "The file `{path}` cannot be written. Check its permissions, or choose another folder.",
     sqlite3.SQLITE_CANTOPEN: "The file `{path}` cannot be opened. Check its permissions, or choose another folder.",
-    sqlite3.SQLITE_IOERR: "The file `{path}` cannot be read or written: the disk reports an error. Finished cells are kept.",
+    sqlite3.SQLITE_IOERR: "The file `{path}` cannot be read or written: the disk reports an error. Finished cells are "
+    "kept.",
 }
 
 

@@ -98,8 +98,12 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchmany(1000)
-    if {_plain(str(sql)) for (sql,) in rows} != {_plain(statement) for statement in _SCHEMA.split(";") if statement.strip()}:
-        raise LeaktightError(f"The file `{path}` must have the tables of an audit store and no others. Choose another folder.")
+    if {_plain(str(sql)) for (sql,) in rows} != {
+        _plain(statement) for statement in _SCHEMA.split(";") if statement.strip()
+    }:
+        raise LeaktightError(
+            f"The file `{path}` must have the tables of an audit store and no others. Choose another folder."
+        )
     if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
         raise damage_error(path)
 

@@ -26,13 +26,14 @@ class ParsedModule:
 
     Args:
         digest: the digest of its syntax tree without docstrings, so that a comment or another layout changes nothing.
-        top_level_digest: the digest of what its top level does besides importing and defining; empty if there is nothing else.
+        top_level_digest: the digest of what its top level does besides importing and defining; empty if there is
+            nothing else.
         imports: what it imports, anywhere in it.
         names: what its top level imports, by the names it gets there.
         code: the compiled code of its functions, by their qualified names; one name may stand for several.
         defined: the qualified names of the functions and classes at its top level and in its classes.
-        literals: numbers, texts and collections of them that are written down there, by the qualified names that they are given:
-            `LIMIT`, `Net.slope`, and `scale(by)` for the default of an argument.
+        literals: numbers, texts and collections of them that are written down there, by the qualified names that they
+            are given: `LIMIT`, `Net.slope`, and `scale(by)` for the default of an argument.
     """
 
     digest: str
@@ -77,7 +78,8 @@ def parse_module(path: Path, module: str) -> ParsedModule:
                 defined=_definitions(tree, nodes),
                 literals=_literals(tree),
             )
-    # Python 2, a template, or an expression nested deeper than Python can follow: a file that was never loaded may hold anything.
+    # Python 2, a template, or an expression nested deeper than Python can follow: a file that was never loaded may hold
+    # anything.
     except (SyntaxError, ValueError, RecursionError):
         pass
     return ParsedModule(digest(content))
@@ -92,9 +94,13 @@ def _functions(code: CodeType) -> dict[str, tuple[CodeType, ...]]:
 
 def _definitions(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
     """Return what is always defined, and never deleted."""
-    deleted = {name.id for node in nodes if isinstance(node, ast.Delete) for name in node.targets if isinstance(name, ast.Name)}
+    deleted = {
+        name.id for node in nodes if isinstance(node, ast.Delete) for name in node.targets if isinstance(name, ast.Name)
+    }
     named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return frozenset(name for name, node in _statements(tree.body) if isinstance(node, named) and node.name not in deleted)
+    return frozenset(
+        name for name, node in _statements(tree.body) if isinstance(node, named) and node.name not in deleted
+    )
 
 
 def _statements(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, ast.stmt]]:
@@ -104,7 +110,11 @@ def _statements(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, as
             yield above + node.name, node
         if isinstance(node, ast.ClassDef):
             yield from _statements(node.body, f"{above}{node.name}.")
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign) and len(node.targets) == 1
+            else getattr(node, "target", None)
+        )
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name):
             yield above + target.id, node
 
@@ -144,7 +154,9 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     """Return the arguments of a function that have a default."""
     plain = [*arguments.posonlyargs, *arguments.args]
     if arguments.defaults:
-        yield from zip((argument.arg for argument in plain[-len(arguments.defaults) :]), arguments.defaults, strict=True)
+        yield from zip(
+            (argument.arg for argument in plain[-len(arguments.defaults) :]), arguments.defaults, strict=True
+        )
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         if default is not None:
             yield argument.arg, default
@@ -166,7 +178,9 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def _top_level(tree: ast.Module) -> str:
     idle = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    left = [ast.dump(statement) for statement in tree.body if not isinstance(statement, idle) and not _is_list(statement)]
+    left = [
+        ast.dump(statement) for statement in tree.body if not isinstance(statement, idle) and not _is_list(statement)
+    ]
     return digest(*left) if left else ""
 
 

@@ -1,4 +1,7 @@
-"""The time budget: which attacks, and how long, fit into the time that somebody has. Decided once, from measured costs, and kept."""
+"""The time budget: which attacks, and how long, fit into the time that somebody has.
+
+Decided once, from measured costs, and kept.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,9 @@ class TimeBudget(Value):
 
     def apply(self, plan: Plan) -> Plan:
         """Return a plan whose suites try what is on the list, and whose training runs have as many rounds as fit."""
-        probes = {name: suite.model_copy(update={"attack": self._cut(suite.attack)}) for name, suite in _suites(plan).items()}
+        probes = {
+            name: suite.model_copy(update={"attack": self._cut(suite.attack)}) for name, suite in _suites(plan).items()
+        }
         scenarios = {name: _shorten(scenario, self.rounds) for name, scenario in plan.scenarios.items()}
         return plan.model_copy(update={"probes": {**plan.probes, **probes}, "scenarios": scenarios})
 
@@ -86,12 +91,14 @@ class TimeBudget(Value):
         """Say what was decided, in a sentence or two."""
         missing = ", ".join(f"{name} (about {_spell(seconds)})" for name, seconds in self.left_out.items())
         shorter = (
-            f"with {100 * self.rounds:.0f} % of their rounds, so that accuracies and prices are those of shorter training runs"
+            f"with {100 * self.rounds:.0f} % of their rounds, so that accuracies and prices are those of shorter "
+            "training runs"
         )
         return (
             f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training runs"
             f"{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
-            f"{100 * self.effort:.0f} % of its usual effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
+            f"{100 * self.effort:.0f} % of its usual "
+            f"effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
 
 
@@ -115,7 +122,8 @@ def read_time(text: str) -> float:
 def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
     """Return a plan that ends within a budget; the list that was made before in the same folder is used again.
 
-    Costs are measured only where there is no list yet, so that resuming, and other numbers of workers, give the same results.
+    Costs are measured only where there is no list yet, so that resuming, and other numbers of workers, give the same
+    results.
 
     Args:
         plan: what is to be measured, with at least one suite.
@@ -124,7 +132,9 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
         folder: the audit's folder.
     """
     if not _suites(plan):
-        raise InvalidValue('A budget is for the suite of attacks. Add `[[attacks]]` with `preset = "strongest"` to the plan.')
+        raise InvalidValue(
+            'A budget is for the suite of attacks. Add `[[attacks]]` with `preset = "strongest"` to the plan.'
+        )
     path = folder / BUDGET_FILE
     if path.exists():
         kept = read_budget(folder)
@@ -141,7 +151,9 @@ def read_budget(folder: Path) -> TimeBudget:
     try:
         return TimeBudget.model_validate(parse_json(read_input(path, LARGEST_SETTINGS)))
     except (ValueError, InvalidValue):
-        raise InvalidValue(f"The list of attacks in `{path}` cannot be read. Delete it, and a new one is made.") from None
+        raise InvalidValue(
+            f"The list of attacks in `{path}` cannot be read. Delete it, and a new one is made."
+        ) from None
 
 
 def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
@@ -185,7 +197,8 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
 def _check_training(taken: float, seconds: float) -> None:
     if taken >= AIM * seconds:
         raise InvalidValue(
-            f"The training runs of this plan alone take about {_spell(taken)}. Give a longer budget than {_spell(seconds)}, or fewer "
+            f"The training runs of this plan alone take about {_spell(taken)}. Give a longer budget than "
+            f"{_spell(seconds)}, or fewer "
             "rounds, defences or seeds."
         )
 
@@ -226,8 +239,8 @@ def _shorten(scenario: Scenario, share: float) -> Scenario:
 def _attack_costs(plan: Plan, suite: Mapping[str, Attack], most: float) -> dict[str, Cost]:
     """Return what each attack of the suite costs over the whole plan, by its effort.
 
-    Each is timed once in each scenario and batch size, on the messages without a defence if it fits them, else under the first defence that it
-    fits, and counted for every defence that it fits.
+    Each is timed once in each scenario and batch size, on the messages without a defence if it fits them, else under
+    the first defence that it fits, and counted for every defence that it fits.
 
     Args:
         plan: what is to be measured.

@@ -45,8 +45,8 @@ class TrainingSpec(Value):
         seed: what all randomness derives from.
         format: how the file is written.
         fingerprint: the digest of what it is made from.
-        entrant: who takes a seat in it, with the attack and the threat model; None for a training run among honest parties, which all
-            passive probes share. It is left out of the key then.
+        entrant: who takes a seat in it, with the attack and the threat model; None for a training run among honest
+            parties, which all passive probes share. It is left out of the key then.
         null: whether honest parties send noise, so that there is nothing to learn from them in any seat.
     """
 
@@ -63,7 +63,9 @@ class TrainingSpec(Value):
         """Who sits in each seat; None leaves all to the honest."""
         if self.entrant is None:
             return None
-        return among_noise(self.entrant.enter, stream(self.seed, "training", "null")) if self.null else self.entrant.enter
+        return (
+            among_noise(self.entrant.enter, stream(self.seed, "training", "null")) if self.null else self.entrant.enter
+        )
 
     @property
     def settings_key(self) -> str:
@@ -79,11 +81,12 @@ class TrainingSpec(Value):
 class TrainingCache:
     """The training runs of an audit: read from their file if it is there, done and written if not.
 
-    A file that is damaged or cannot be read is named and made anew. What is returned always comes from the file, so that a training
-    run that was just done and one that was kept are the same to the last bit.
+    A file that is damaged or cannot be read is named and made anew. What is returned always comes from the file, so
+    that a training run that was just done and one that was kept are the same to the last bit.
 
     Args:
-        files: where the files are: a folder, or a worker's memory; they hold private heads and keys, so only their owner can read them.
+        files: where the files are: a folder, or a worker's memory; they hold private heads and keys, so only their
+            owner can read them.
     """
 
     def __init__(self, files: Path | FileCache) -> None:

@@ -67,7 +67,8 @@ class WorkerSetup(Generic[Task, Result]):
     """What every worker of a pool makes ready once, to do any task with.
 
     Args:
-        make: makes the worker function from the files it can reach and the options; a function that can be imported by name.
+        make: makes the worker function from the files it can reach and the options; a function that can be imported by
+            name.
         folder: where the files are that workers need, and where those go that they make.
         options: anything that JSON can hold.
         needs: names of files in the folder that a worker needs from the start.
@@ -104,7 +105,9 @@ class WorkerPool(Protocol[Task, Result]):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop every worker, busy or not."""
 
 

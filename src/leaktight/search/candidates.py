@@ -19,7 +19,8 @@ class Candidate:
 
     Args:
         indices: as it was drawn.
-        acts: its canonical form, which everything is computed by: identities left out, each index the lowest that does the same.
+        acts: its canonical form, which everything is computed by: identities left out, each index the lowest that does
+            the same.
     """
 
     indices: Indices

@@ -25,8 +25,8 @@ def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> S
         >>> {str(one): tuple(scores.shape) for one, scores in found.items()}
         {'3': (16,)}
 
-    Differs from the paper: Algorithm 1 takes the first n qualified policies unscored and replaces the worst of the set one by one; all are
-    scored here, ranked, and the best that share no function are taken, which depends on no order.
+    Differs from the paper: Algorithm 1 takes the first n qualified policies unscored and replaces the worst of the set
+    one by one; all are scored here, ranked, and the best that share no function are taken, which depends on no order.
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1.

@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 class Journal:
     """Finished scores in a file that only grows; its first line says what they were made from.
 
-    A journal of other settings is begun anew, and so is one of other data, code or versions, which is said. Each line has a checksum, in
-    which what it was made from counts too. A line that is damaged is left out and counted aloud; one that was cut off at the end, as it is
-    after `kill -9`, counts as not there.
+    A journal of other settings is begun anew, and so is one of other data, code or versions, which is said. Each line
+    has a checksum, in which what it was made from counts too. A line that is damaged is left out and counted aloud; one
+    that was cut off at the end, as it is after `kill -9`, counts as not there.
 
     Args:
         path: the file; it is made if it is not there.
@@ -77,7 +77,9 @@ class Journal:
         damaged = len(ended) - len(self.known) - (before is not None)
         if damaged:
             verb = "is" if damaged == 1 else "are"
-            _log.warning("The journal `%s` is damaged in %s, which %s computed again.", path, count(damaged, "line"), verb)
+            _log.warning(
+                "The journal `%s` is damaged in %s, which %s computed again.", path, count(damaged, "line"), verb
+            )
 
     def add(self, task: ScoreTask, scores: ImageScores) -> None:
         """Write the scores of a task down."""
@@ -93,7 +95,9 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the file."""
         self._file.close()
 
@@ -121,4 +125,6 @@ def _score(line: bytes, seal: str) -> tuple[ScoreTask, ImageScores] | None:
 
 
 def _unwritable(path: Path, error: OSError) -> LeaktightError:
-    return LeaktightError(f"The file `{path}` cannot be written: {reason(error)}. Free some space, or choose another folder.")
+    return LeaktightError(
+        f"The file `{path}` cannot be written: {reason(error)}. Free some space, or choose another folder."
+    )

@@ -29,7 +29,8 @@ class Material:
         task: the public task with its untrained model.
         examples: the images to score, with their labels.
         noise: where an attacker starts, one for each image.
-        signs: for each place in a policy and each image, 1 or -1: the same for every policy, so that policies compare image by image.
+        signs: for each place in a policy and each image, 1 or -1: the same for every policy, so that policies compare
+            image by image.
     """
 
     task: Task
@@ -41,8 +42,8 @@ class Material:
 def material(search: Search) -> Material:
     """Return what a search scores on.
 
-    Images come from the test part, which is public, without its first 100, which the paper attacks; if that leaves too few, from the
-    training examples that the little training does not use.
+    Images come from the test part, which is public, without its first 100, which the paper attacks; if that leaves too
+    few, from the training examples that the little training does not use.
 
     Raises:
         InvalidValue: there are too few images, or all are of one class, or pixels are out of range.
@@ -82,7 +83,9 @@ def semi_train(search: Search, task: Task, progress: Progress | None = None) -> 
         if progress is not None:
             progress(epoch + 1, search.epochs)
     if not all(bool(torch.isfinite(leaf).all()) for leaf in leaves.values()):
-        raise InvalidValue("The little training of the search diverged. Choose an `optimiser` with a smaller learning rate.")
+        raise InvalidValue(
+            "The little training of the search diverged. Choose an `optimiser` with a smaller learning rate."
+        )
     return {name: leaf.detach() for name, leaf in leaves.items()}
 
 
@@ -95,12 +98,15 @@ def _scored_examples(search: Search, data: Data) -> Batch:
         unused = _order(search, data)[_training_size(search, data) :]
         if len(unused) < search.images:
             raise InvalidValue(
-                f"The `images` of a search must be at most {max(rest, len(unused))}: test images after the first {ATTACKED}, or "
+                f"The `images` of a search must be at most {max(rest, len(unused))}: test images after the first "
+                f"{ATTACKED}, or "
                 f"training images beside the share that is trained on. Got {search.images} instead."
             )
         found = data.train.take(unused[: search.images])
     if len(torch.unique(found.labels)) < 2:
-        raise InvalidValue(f"A search needs images of at least 2 classes. All {search.images} that were drawn are of one.")
+        raise InvalidValue(
+            f"A search needs images of at least 2 classes. All {search.images} that were drawn are of one."
+        )
     return found
 
 

@@ -36,7 +36,8 @@ def write_policy(path: Path, result: Result) -> None:
     """
     search = result.search
     lines = [
-        "# Found by `leaktight search`. Scores: privacy is the area under the gradient similarity, lower is more private;",
+        "# Found by `leaktight search`. Scores: privacy is the area under the gradient similarity, lower is more "
+        "private;",
         "# accuracy is at most -1, higher is better.",
         f"policy = {_format_cell(str(result.policy))}",
     ]
@@ -45,7 +46,11 @@ def write_policy(path: Path, result: Result) -> None:
     lines += ["", "[untransformed]", *_table(_scores(result.untransformed))]
     counts = {name: getattr(result, name) for name in ("candidates", "distinct", "passed", "finalists", "image_scores")}
     lines += ["", "[counts]", *_table(counts)]
-    settings: dict[str, _Cell] = {"data": str(search.data), "model": str(search.model), "optimiser": str(search.optimiser)}
+    settings: dict[str, _Cell] = {
+        "data": str(search.data),
+        "model": str(search.model),
+        "optimiser": str(search.optimiser),
+    }
     shown = ("method", "functions", "policies", "threshold", "images", "epochs", "share", "batch_size")
     settings |= {name: getattr(search, name) for name in (*shown, "similarity", "blends", "seed")}
     lines += ["", "[search]", *_table(settings), f"library = {json.dumps(list(search.library))}"]

@@ -26,8 +26,9 @@ Privacy = Callable[[Sequence[Candidate], int, int], Scores]
 def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Privacy) -> Scores:
     """Return the scores on all images of the candidates that were not dropped before.
 
-    The choice from them is nearly as good as the choice from all: see `survivors` for who is dropped. On a small network and bundled photos it
-    took about a fifth of the image scores, and the mean privacy score of the chosen was at most 0.6 % above that of the exhaustive choice.
+    The choice from them is nearly as good as the choice from all: see `survivors` for who is dropped. On a small
+    network and bundled photos it took about a fifth of the image scores, and the mean privacy score of the chosen was
+    at most 0.6 % above that of the exhaustive choice.
 
     Args:
         candidates: the policies, all of them good enough in accuracy.
@@ -47,10 +48,11 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
         >>> asked
         [(3, 8), (2, 16)]
 
-    Differs from the paper: it scores every candidate on all images. A general optimiser such as Optuna was considered: what it adds are
-    samplers that learn from past trials, and a storage for them. Here trials are drawn at random as published, many at once, compared
-    image by image with each other, and dropped as a group; its pruners look at one trial at a time and do not know that the same
-    images come again. What is left of it would be the storage, for which a file of lines serves.
+    Differs from the paper: it scores every candidate on all images. A general optimiser such as Optuna was considered:
+    what it adds are samplers that learn from past trials, and a storage for them. Here trials are drawn at random as
+    published, many at once, compared image by image with each other, and dropped as a group; its pruners look at one
+    trial at a time and do not know that the same images come again. What is left of it would be the storage, for which
+    a file of lines serves.
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, section 4.4.
@@ -70,10 +72,10 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
 def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]:
     r"""Return the candidates that go on, best first.
 
-    All were scored on the same m images, so that the difference \(d\) of two candidates is measured image by image: one is *clearly
-    worse* than another if \(\bar d - t_{m-1} s_d / \sqrt m > 0\) at `LEVEL`. Who is clearly worse than the last of those that would be
-    chosen now is dropped; of the others the better half of all goes on, and in any case those that would be chosen. As long as too few
-    can be chosen, nobody is dropped.
+    All were scored on the same m images, so that the difference \(d\) of two candidates is measured image by image: one
+    is *clearly worse* than another if \(\bar d - t_{m-1} s_d / \sqrt m > 0\) at `LEVEL`. Who is clearly worse than the
+    last of those that would be chosen now is dropped; of the others the better half of all goes on, and in any case
+    those that would be chosen. As long as too few can be chosen, nobody is dropped.
 
     Args:
         scores: of each candidate, on the same images.

@@ -45,14 +45,15 @@ _CHOICE = ("candidates", "functions", "policies", "threshold", "method", "librar
 def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Progress | None = None) -> Result:
     """Search for a policy and write it to a file.
 
-    Finished scores and the trained model are kept in a folder beside the file, `policy.search` for `policy.toml`; the same search
-    resumes from there after an interruption, and one with more candidates or another threshold uses what is there too. The result is
-    the same for any number of workers.
+    Finished scores and the trained model are kept in a folder beside the file, `policy.search` for `policy.toml`; the
+    same search resumes from there after an interruption, and one with more candidates or another threshold uses what is
+    there too. The result is the same for any number of workers.
 
     Args:
         settings: what is searched.
         out: the file for the policy.
-        workers: how many processes, at least 1, each with one torch thread; 1 is this process. Or who else scores: a `Cluster` of Ray.
+        workers: how many processes, at least 1, each with one torch thread; 1 is this process. Or who else scores: a
+            `Cluster` of Ray.
         progress: called with how far the search is.
     """
     if isinstance(workers, int) and workers < 1:
@@ -145,7 +146,8 @@ def _choose(settings: Search, measure: Measurement) -> Result:
             )
     raise InvalidValue(
         f"A search needs {settings.policies} policies that share no function and whose accuracy score is at least "
-        f"{settings.threshold * base:.4g}, {settings.threshold:g} times that of untransformed images. It found fewer in "
+        f"{settings.threshold * base:.4g}, {settings.threshold:g} times that of untransformed images. It found fewer "
+        "in "
         f"{settings.candidates * DRAWS} draws; raise the threshold, or ask for fewer policies."
     )
 

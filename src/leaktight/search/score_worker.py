@@ -61,7 +61,9 @@ def load_scorer(search: Search, cache: FileCache, name: str) -> Scorer:
     if content is None:
         raise LeaktightError(f"The model `{name}` of the search is not in its folder. Run the search again to make it.")
     values, _ = unpack(content)
-    return Scorer(search, material(search), {name: value for name, value in values.items() if isinstance(value, torch.Tensor)})
+    return Scorer(
+        search, material(search), {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+    )
 
 
 def _make_worker(cache: FileCache, options: Mapping[str, Any]) -> ScoreWorker:

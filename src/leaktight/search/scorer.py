@@ -26,9 +26,9 @@ MEMORY = 256 * 2**20
 class Scorer:
     """Computes what policies score on a search's images.
 
-    A policy's images are what its last function makes of those of the policy before it, so that `3-1-7` and `3-1-4` share `3-1`. Signs
-    belong to the image and the place in the policy: what comes out depends on the seed, the policy and the image alone. Policies whose
-    images come out the same are scored once, whatever their functions are.
+    A policy's images are what its last function makes of those of the policy before it, so that `3-1-7` and `3-1-4`
+    share `3-1`. Signs belong to the image and the place in the policy: what comes out depends on the seed, the policy
+    and the image alone. Policies whose images come out the same are scored once, whatever their functions are.
 
     Args:
         search: the settings.

@@ -22,16 +22,20 @@ class Search(Value):
     """Which policies are tried, on which data and network, and which are good enough.
 
     Args:
-        data: images; the network is trained a little on some of the training part, and scores are taken on other images (see `material`).
+        data: images; the network is trained a little on some of the training part, and scores are taken on other images
+            (see `material`).
         model: the network that will be trained on transformed images.
         candidates: C_max, how many policies are drawn, at least 1; more find better ones and take as much longer.
         functions: k, how many functions a policy has at most, 1 to 6.
         policies: n, how many policies are chosen, at least 1; the result is a hybrid of them.
-        threshold: how many times worse than that of untransformed images the accuracy score may be, at least 1; larger is laxer.
+        threshold: how many times worse than that of untransformed images the accuracy score may be, at least 1; larger
+            is laxer.
         images: how many images each policy is scored on, at least 8.
-        method: `racing` drops the clearly bad after a few images; `random` scores every candidate on all images, as published.
+        method: `racing` drops the clearly bad after a few images; `random` scores every candidate on all images, as
+            published.
         library: the indices that policies are made of.
-        epochs: how often the network sees its share of the training part before privacy is scored; 0 leaves it untrained.
+        epochs: how often the network sees its share of the training part before privacy is scored; 0 leaves it
+            untrained.
         share: that share, in (0, 1].
         batch_size: examples per step of that training.
         optimiser: how that training steps.
@@ -47,11 +51,12 @@ class Search(Value):
         >>> Search(data=Photos(), model=DLNet()).candidates
         1500
 
-    Differs from the paper: T_acc is relative to the score of untransformed images, so that it means the same for any network and number of
-    images; racing is the default; the little training steps by Adam.
+    Differs from the paper: T_acc is relative to the score of untransformed images, so that it means the same for any
+    network and number of images; racing is the default; the little training steps by Adam.
 
     References:
-        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1 and section 5.
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1
+        and section 5.
     """
 
     data: SerializeAsAny[Source]

@@ -32,9 +32,9 @@ def auc(scores: Tensor, positive: Tensor) -> float:
 def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float, Interval]:
     r"""Return the AUC and DeLong's interval, which holds for the examples as a sample, not for the training run.
 
-    With \(V_i\) the share of negatives below positive i and \(W_j\) the share of positives above negative j, the variance is
-    \(\mathrm{var}(V)/m + \mathrm{var}(W)/n\). The interval is cut to [0, 1]; at an AUC of 0 or 1 it has no width, and with one example of a
-    kind there is none.
+    With \(V_i\) the share of negatives below positive i and \(W_j\) the share of positives above negative j, the
+    variance is \(\mathrm{var}(V)/m + \mathrm{var}(W)/n\). The interval is cut to [0, 1]; at an AUC of 0 or 1 it has no
+    width, and with one example of a kind there is none.
 
     Args:
         scores: one number for each example; higher means more likely positive.
@@ -47,8 +47,8 @@ def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float
         (0.75, 0.06, 1.0)
 
     References:
-        DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated ROC Curves, 1988; Sun and Xu, Fast
-        Implementation of DeLong's Algorithm, 2014.
+        DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated ROC Curves, 1988; Sun and
+        Xu, Fast Implementation of DeLong's Algorithm, 2014.
     """
     if not 0 < level < 1:
         raise InvalidValue(f"The `level` of an interval must be a number in (0, 1). Got {level} instead.")
@@ -76,7 +76,9 @@ def placements(scores: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
         raise InvalidValue("An AUC needs finite scores. Got NaN or infinite ones instead.")
     ups, downs = scores[positive], scores[~positive]
     if not len(ups) or not len(downs):
-        raise InvalidValue(f"An AUC needs positives and negatives. Got {len(ups)} positives and {len(downs)} negatives.")
+        raise InvalidValue(
+            f"An AUC needs positives and negatives. Got {len(ups)} positives and {len(downs)} negatives."
+        )
     return _share_below(ups, downs), 1 - _share_below(downs, ups)
 
 

@@ -84,7 +84,8 @@ def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
     0 and 1, where the bootstrap has none.
 
     Args:
-        successes: how many of the n succeeded, in [0, n]; a fraction where n counts groups and each has a share of its own.
+        successes: how many of the n succeeded, in [0, n]; a fraction where n counts groups and each has a share of its
+            own.
         n: how many independent trials; 0 gives no interval.
         level: the coverage in (0, 1); larger is wider.
 

@@ -23,8 +23,8 @@ class Outcomes:
     """What became of each test row.
 
     Args:
-        kind: `hits`, whether each row was told right; or `ranks`, what share of the rows of the other class each row stands on the right
-            side of.
+        kind: `hits`, whether each row was told right; or `ranks`, what share of the rows of the other class each row
+            stands on the right side of.
         groups: the rows of each independent sample: all of them for hits; for ranks the positives, then the negatives.
     """
 
@@ -52,7 +52,8 @@ def pack_hits(hits: Tensor) -> str:
 def pack_ranks(positives: Tensor, negatives: Tensor) -> str:
     """Return where each row stands among those of the other class, one byte for each; nothing for more than `MOST_ROWS` rows.
 
-    Rounding to bytes adds at most 3e-6 to the variance of a difference of two ranks, and never makes it smaller in expectation.
+    Rounding to bytes adds at most 3e-6 to the variance of a difference of two ranks, and never makes it smaller in
+    expectation.
 
     Args:
         positives: for each positive row the share of negatives below it, in [0, 1].

@@ -21,7 +21,8 @@ Pair = tuple[Outcomes, Outcomes]
 def newcombe(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, float]:
     r"""Return Newcombe's interval of the difference of two shares that were measured on the same rows.
 
-    With shares \(p_1, p_2\), their Wilson intervals \((l_i, u_i)\) and \(\hat\phi\) the correlation of hits, corrected for continuity,
+    With shares \(p_1, p_2\), their Wilson intervals \((l_i, u_i)\) and \(\hat\phi\) the correlation of hits, corrected
+    for continuity,
 
     .. math:: \hat d - \sqrt{(p_1 - l_1)^2 - 2 \hat\phi (p_1 - l_1)(u_2 - p_2) + (u_2 - p_2)^2}
 
@@ -39,11 +40,14 @@ def newcombe(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, fl
         (0.001, 0.102)
 
     References:
-        Newcombe, Improved Confidence Intervals for the Difference between Binomial Proportions Based on Paired Data, 1998, method 10.
+        Newcombe, Improved Confidence Intervals for the Difference between Binomial Proportions Based on Paired Data,
+        1998, method 10.
     """
     n = len(one)
     if n == 0 or len(other) != n:
-        raise InvalidValue(f"A paired interval needs the same rows twice, at least one. Got {n} and {len(other)} instead.")
+        raise InvalidValue(
+            f"A paired interval needs the same rows twice, at least one. Got {n} and {len(other)} instead."
+        )
     both, only, less = ((one * other).sum().item(), (one * (1 - other)).sum().item(), ((1 - one) * other).sum().item())
     neither = n - both - only - less
     product = both * neither - only * less
@@ -59,15 +63,17 @@ def newcombe(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, fl
 def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float = 0.95) -> Interval:
     r"""Return the interval of a mean difference over seeds, where every seed's two models were tested on the same rows.
 
-    One seed: Newcombe's for hits, DeLong's for ranks. It holds for the rows as a sample, and not for other training runs. Of k seeds it is the
-    wider of two on each side. With \(h_s\) the half-widths of the seeds, and \(\rho_{st}\) the correlation over rows of their differences, the
-    first counts rows alone, which are the same in every seed and so do not average out:
+    One seed: Newcombe's for hits, DeLong's for ranks. It holds for the rows as a sample, and not for other training
+    runs. Of k seeds it is the wider of two on each side. With \(h_s\) the half-widths of the seeds, and \(\rho_{st}\)
+    the correlation over rows of their differences, the first counts rows alone, which are the same in every seed and so
+    do not average out:
 
     .. math:: h^2 = \frac{1}{k^2} \sum_{s,t} \rho_{st} h_s h_t .
 
-    The second counts training runs as a sample too. With c the mean covariance over rows between two seeds and \(s^2\) the variance of the k
-    differences, it is \(t \sqrt{c + s^2 / k}\), where t has Satterthwaite's degrees of freedom \((k - 1) ((c + s^2/k) / (s^2/k))^2\): with two or
-    three seeds it is wide, because so few training runs say little about the next.
+    The second counts training runs as a sample too. With c the mean covariance over rows between two seeds and \(s^2\)
+    the variance of the k differences, it is \(t \sqrt{c + s^2 / k}\), where t has Satterthwaite's degrees of freedom
+    \((k - 1) ((c + s^2/k) / (s^2/k))^2\): with two or three seeds it is wide, because so few training runs say little
+    about the next.
 
     Args:
         pairs: for each seed the outcomes of the better and of the other model.
@@ -82,11 +88,17 @@ def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float
 
     References:
         DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated ROC Curves, 1988.
-        Zou and Donner, Construction of Confidence Limits about Effect Measures: a General Approach, 2008 (half-widths of a sum).
-        Satterthwaite, An Approximate Distribution of Estimates of Variance Components, 1946.
+        Zou and Donner, Construction of Confidence Limits about Effect Measures: a General Approach, 2008 (half-widths
+        of a sum). Satterthwaite, An Approximate Distribution of Estimates of Variance Components, 1946.
     """
-    if not pairs or len(pairs) != len(values) or not all(outcomes.matches(pairs[0][0]) for pair in pairs for outcomes in pair):
-        raise InvalidValue("A paired interval needs the outcomes of the same rows for each difference. Got others instead.")
+    if (
+        not pairs
+        or len(pairs) != len(values)
+        or not all(outcomes.matches(pairs[0][0]) for pair in pairs for outcomes in pair)
+    ):
+        raise InvalidValue(
+            "A paired interval needs the outcomes of the same rows for each difference. Got others instead."
+        )
     if min(map(len, pairs[0][0].groups)) < 2:
         return None, None
     z, k, value = NormalDist().inv_cdf((1 + level) / 2), len(pairs), fmean(values)
@@ -97,7 +109,10 @@ def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float
     halves = [_halves(pair, own.item(), z, level) for pair, own in zip(pairs, spread, strict=True)]
     shared, training = _parts(values, covariance)
     seeds = 0.0 if training == 0 else math.sqrt(shared + training) * _quantile(shared, training, k, level)
-    rows = [math.sqrt(max(0.0, (side @ correlation @ side).item())) / k for side in torch.tensor(halves, dtype=torch.float64).T]
+    rows = [
+        math.sqrt(max(0.0, (side @ correlation @ side).item())) / k
+        for side in torch.tensor(halves, dtype=torch.float64).T
+    ]
     return value - max(rows[0], seeds), value + max(rows[1], seeds)
 
 

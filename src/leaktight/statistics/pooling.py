@@ -15,13 +15,14 @@ Z = NormalDist().inv_cdf(0.975)
 def pool(readings: Sequence[Reading]) -> Reading:
     r"""Return the mean over seeds, with an interval that covers the spread within and between them.
 
-    With \(v_i\) the value of seed i, \(n_i\) its count, \(w_i = n_i / \sum n\), \(h_i\) the half-width of its interval and
-    \(s^2\) the variance of the k values, the half-width is that of a random-effects mean,
+    With \(v_i\) the value of seed i, \(n_i\) its count, \(w_i = n_i / \sum n\), \(h_i\) the half-width of its interval
+    and \(s^2\) the variance of the k values, the half-width is that of a random-effects mean,
 
     .. math:: \sqrt{\sum_i (w_i h_i)^2 + 1.96^2 \tau^2 / k}, \qquad \tau^2 = \max(0, s^2 - \overline{h_i^2} / 1.96^2) .
 
-    Both sides are reckoned on their own, so that a share near 0 keeps its uneven interval. One seed is returned as it is:
-    its interval says nothing about other training runs. Several seeds without any interval of their own get the spread alone.
+    Both sides are reckoned on their own, so that a share near 0 keeps its uneven interval. One seed is returned as it
+    is: its interval says nothing about other training runs. Several seeds without any interval of their own get the
+        spread alone.
 
     Args:
         readings: the same reading of each seed, at least one.
@@ -33,7 +34,8 @@ def pool(readings: Sequence[Reading]) -> Reading:
         (21.0, 16, 2.12)
 
     References:
-        DerSimonian and Laird, Meta-Analysis in Clinical Trials, 1986 (the moment estimate of the spread between studies).
+        DerSimonian and Laird, Meta-Analysis in Clinical Trials, 1986 (the moment estimate of the spread between
+        studies).
     """
     if not readings:
         raise InvalidValue("Pooling needs at least one reading. Got none instead.")

@@ -29,11 +29,13 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
 
     Args:
         attack: the attack.
-        run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example, or with
-            forty of which half have a private property, if that is what it claims. An active attack takes part in a small training run.
-        metrics: what it is graded by; none for PSNR, label distance, property AUC, and how many samples are recognised and how surely. An
-            attack that claims scores brings its own.
-        seat: where the attacker sits; empty for the server, and for an active attack in a small training run the second participant.
+        run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one
+            example, or with forty of which half have a private property, if that is what it claims. An active attack
+            takes part in a small training run.
+        metrics: what it is graded by; none for PSNR, label distance, property AUC, and how many samples are recognised
+            and how surely. An attack that claims scores brings its own.
+        seat: where the attacker sits; empty for the server, and for an active attack in a small training run the second
+            participant.
 
     Example:
         >>> from leaktight.attacks import Analytic
@@ -89,7 +91,12 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
     )
     if isinstance(first, Ensemble):
         first = first.answer
-    speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}, Samples: {"samples"}}
+    speaks = {
+        Reconstruction: {"inputs", "labels"},
+        Labels: {"labels"},
+        PropertyScores: {"property"},
+        Samples: {"samples"},
+    }
     claimed = speaks.get(type(first), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(first).__name__} speaks of.")
     return first
@@ -110,7 +117,8 @@ def check_null(trial: Attempt, run: Run) -> None:
     """On messages of pure noise it does no better than chance: else it learned from something other than the messages."""
     for reading in trial.read(run, stream(0, "attack")).readings:
         require(
-            not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_describe(reading)}"
+            not reading.beats_chance(),
+            f"{trial.attack} must be at chance where there is nothing to find. {_describe(reading)}",
         )
 
 
@@ -124,7 +132,9 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
     parts = {f"message {place}": dict(message.tensors) for place, message in enumerate(view.messages)}
     parts["task"] = view.task.model.state_dict()
     parts["labels"] = {str(key): labels for key, labels in view.labels.items()}
-    parts["hints"] = {f"{key} {part}": tensor for key, hints in view.hints.items() for part, tensor in vars(hints).items()}
+    parts["hints"] = {
+        f"{key} {part}": tensor for key, hints in view.hints.items() for part, tensor in vars(hints).items()
+    }
     parts["memory"] = {name: value for name, value in flatten(view.memory).items() if isinstance(value, Tensor)}
     if view.auxiliary is not None:
         public = vars(view.auxiliary).items()

@@ -26,7 +26,10 @@ from leaktight.testing.toys import PARTY, toy_batch, toy_task
 DRAWS = 200
 """How many messages are drawn."""
 _SIGMAS = 6.0
-"""How many standard errors a mean or a variance may be off. By chance alone this happens less than once in a hundred million times."""
+"""How many standard errors a mean or a variance may be off.
+
+By chance alone this happens less than once in a hundred million times.
+"""
 _RARE = 1e-9
 _MANY = 2000
 """How many numbers a fourth moment is taken of at least."""
@@ -39,10 +42,11 @@ _PIXEL = 1.5 / 255
 def check_channel(defence: Defence, kind: Kind = Kind.GRADIENT, draws: int = DRAWS) -> None:
     """Messages drawn from the real defence agree with its channel at the true examples.
 
-    Exact entries are exact, no more entries come than a mask lets out, those that were not sent are within their bounds, and what is random, brought to the standard normal
-    law by what the channel says, has mean 0, variance 1 and fourth moment 3, over all entries and for each tensor, with a mean of 0 in
-    every entry and no entries that go along. Changed examples are among the stated outcomes, as often as stated. A channel that does not claim to
-    be complete is checked for its form alone. Where a law is an approximation (`standardise` says which), nothing random is checked.
+    Exact entries are exact, no more entries come than a mask lets out, those that were not sent are within their
+    bounds, and what is random, brought to the standard normal law by what the channel says, has mean 0, variance 1 and
+    fourth moment 3, over all entries and for each tensor, with a mean of 0 in every entry and no entries that go along.
+    Changed examples are among the stated outcomes, as often as stated. A channel that does not claim to be complete is
+    checked for its form alone. Where a law is an approximation (`standardise` says which), nothing random is checked.
 
     Args:
         defence: the defence.
@@ -60,7 +64,8 @@ def check_channel(defence: Defence, kind: Kind = Kind.GRADIENT, draws: int = DRA
     _check_off(defence)
     claimed = kind is Kind.CUT_GRADIENT or sender.channel.complete or not defence.states_channel
     require(
-        claimed, f"{defence} must state a complete channel if it says that it does (`states_channel`). Got one that is not."
+        claimed,
+        f"{defence} must state a complete channel if it says that it does (`states_channel`). Got one that is not.",
     )
     if not sender.channel.complete:
         return
@@ -128,7 +133,9 @@ class _CutSender:
         self.raw = binary(toy_batch(16))
         clean = cut_message(self.task, self.raw).tensors
         self.channel = (
-            defence.cut_channel(clean, self.raw.labels) if isinstance(defence, CutDefence) else defence.channel(self.task)
+            defence.cut_channel(clean, self.raw.labels)
+            if isinstance(defence, CutDefence)
+            else defence.channel(self.task)
         )
 
     def send(self, round: int) -> tuple[Batch, Belief, Tensors]:
@@ -143,12 +150,17 @@ class _CutSender:
 
 def _check_form(defence: Defence, channel: Channel) -> None:
     stages = (*channel.example, *channel.step, *channel.message)
-    require(all(isinstance(stage, Stage) for stage in stages), f"{defence} must state its channel in stages. Got {stages}.")
+    require(
+        all(isinstance(stage, Stage) for stage in stages), f"{defence} must state its channel in stages. Got {stages}."
+    )
     total = sum(outcome.weight for outcome in channel.outcomes)
     sound = all(outcome.weight > 0 for outcome in channel.outcomes) and total <= 1 + 1e-6
     require(sound, f"{defence} must give each outcome a probability. They sum to {total:.3g}.")
     whole = not channel.outcomes or not channel.complete or total >= 1 - 1e-6
-    require(whole, f"{defence} must state outcomes whose probabilities sum to 1, or not claim to be complete. Got {total:.3g}.")
+    require(
+        whole,
+        f"{defence} must state outcomes whose probabilities sum to 1, or not claim to be complete. Got {total:.3g}.",
+    )
 
 
 def _check_off(defence: Defence) -> None:
@@ -162,15 +174,21 @@ def _check_off(defence: Defence) -> None:
     if any(getattr(defence, name) != type(defence).model_fields[name].get_default() for name in known):
         return
     channel = off.channel(off.on_agree(toy_task()))
-    require(channel == Channel(), f"{off} must state that it does nothing, because {strength.off} means off. Got {channel}.")
+    require(
+        channel == Channel(), f"{off} must state that it does nothing, because {strength.off} means off. Got {channel}."
+    )
 
 
 def _check_examples(defence: Defence, channel: Channel, raw: Batch, used: list[Batch]) -> None:
     labels = all(torch.equal(batch.labels, raw.labels) for batch in used)
-    require(labels, f"{defence} must state what it does to labels. It changed them, and its channel claims to be complete.")
+    require(
+        labels, f"{defence} must state what it does to labels. It changed them, and its channel claims to be complete."
+    )
     if not channel.outcomes:
         same = all(torch.equal(batch.inputs, raw.inputs) for batch in used)
-        require(same, f"{defence} must state what may become of examples. It changed some, and its channel has no outcomes.")
+        require(
+            same, f"{defence} must state what may become of examples. It changed some, and its channel has no outcomes."
+        )
         return
     images = torch.stack([outcome.change(raw.inputs) for outcome in channel.outcomes])
     drawn = torch.stack([batch.inputs for batch in used])
@@ -181,14 +199,16 @@ def _check_examples(defence: Defence, channel: Channel, raw: Batch, used: list[B
         nearest = distances.min(1)
         missed = float(nearest.values.max())
         require(
-            missed <= _PIXEL, f"{defence} must state all that may become of examples. One is {missed:.2g} from every outcome."
+            missed <= _PIXEL,
+            f"{defence} must state all that may become of examples. One is {missed:.2g} from every outcome.",
         )
         more, degrees = _frequencies(nearest.indices, stated, channel.outcomes)
         statistic, freedom = statistic + more, freedom + degrees
     likely = freedom == 0 or scipy.stats.chi2.sf(statistic, freedom) > _RARE
     require(
         likely,
-        f"{defence} must state how likely each outcome is. Chi-square is {statistic:.0f} at {freedom} degrees of freedom.",
+        f"{defence} must state how likely each outcome is. Chi-square is {statistic:.0f} at {freedom} degrees of "
+        "freedom.",
     )
 
 
@@ -214,14 +234,16 @@ def _check_sure(defence: Defence, belief: Belief, observed: Tensors) -> None:
     """The tensors that come are those that are stated; exact entries are exact, and bounds hold."""
     names = list(belief.means)
     require(
-        names == list(observed), f"{defence} must send the tensors that its channel states. Got {list(observed)} for {names}."
+        names == list(observed),
+        f"{defence} must send the tensors that its channel states. Got {list(observed)} for {names}.",
     )
     size = max((float(mean.abs().max()) for mean in belief.means.values() if mean.numel()), default=0.0)
     for name, beyond in deviations(belief, observed).items():
         furthest = float(beyond.max()) if beyond.numel() else 0.0
         require(
             furthest <= _EXACT * size,
-            f"{defence} must state all that it does to `{name}`. An entry is {furthest:.2g} beyond what its channel allows.",
+            f"{defence} must state all that it does to `{name}`. An entry is {furthest:.2g} beyond what its channel "
+            "allows.",
         )
 
 
@@ -233,7 +255,8 @@ def _check_left_out(defence: Defence, belief: Belief, observed: Tensors) -> None
         came = sum(int((observed[name] != 0).sum()) for name in mask.group if name in observed)
         require(
             came <= mask.count,
-            f"{defence} must leave out what its channel says that it leaves out. {came} entries came where {mask.count} are stated.",
+            f"{defence} must leave out what its channel says that it leaves out. {came} entries came where "
+            f"{mask.count} are stated.",
         )
 
 
@@ -243,7 +266,8 @@ def _check_likelihood(defence: Defence, belief: Belief, observed: Tensors) -> No
     floor = {name: 1e-6 * max(float(tensor.abs().max()), 1e-30) for name, tensor in observed.items()}
     value = float(negative_log_likelihood(belief, observed, floor))
     require(
-        abs(value) < torch.inf, f"{defence} must state a channel under which its messages are possible. Got a cost of {value}."
+        abs(value) < torch.inf,
+        f"{defence} must state a channel under which its messages are possible. Got a cost of {value}.",
     )
 
 
@@ -262,15 +286,21 @@ def _check_normal(who: str, table: Tensor) -> None:
     draws, entries = whole.shape
     if entries:
         # Of each entry over all draws, and of each draw over all entries.
-        _near(who, "a squared mean of each entry", float((whole.mean(0) ** 2).mean()) * draws, 1.0, (2 / entries) ** 0.5)
-        _near(who, "a squared mean of each message", float((whole.mean(1) ** 2).mean()) * entries, 1.0, (2 / draws) ** 0.5)
+        _near(
+            who, "a squared mean of each entry", float((whole.mean(0) ** 2).mean()) * draws, 1.0, (2 / entries) ** 0.5
+        )
+        _near(
+            who, "a squared mean of each message", float((whole.mean(1) ** 2).mean()) * entries, 1.0, (2 / draws) ** 0.5
+        )
 
 
 def _near(who: str, what: str, measured: float, stated: float, error: float) -> None:
-    # A square of one normal number has a longer tail than a normal law of the same variance: few of them may be further off.
+    # A square of one normal number has a longer tail than a normal law of the same variance: few of them may be further
+    # off.
     allowed = _SIGMAS * error * (1 + error * _SIGMAS / 2)
     require(
         abs(measured - stated) <= allowed,
-        f"{who} must state the law of its noise. Standardised by its channel, its messages have {what} of {measured:.3g}, "
+        f"{who} must state the law of its noise. Standardised by its channel, its messages have {what} of "
+        f"{measured:.3g}, "
         f"which must be {stated:g} within {allowed:.2g}.",
     )

@@ -31,7 +31,9 @@ def installed_classes(family: str) -> dict[str, type[Any]]:
         True
     """
     packages = {point.module.split(".")[0] for point in entry_points(group="leaktight.plugins")}
-    return {kind: final for kind, final in registry.classes(family).items() if final.__module__.split(".")[0] in packages}
+    return {
+        kind: final for kind, final in registry.classes(family).items() if final.__module__.split(".")[0] in packages
+    }
 
 
 def sample(final: type[Any]) -> Any | None:

@@ -27,7 +27,12 @@ def cut_message(task: Task, batch: Batch, round: int = 0, sender: str = PARTY) -
     features = task.model.features(batch.inputs).detach().requires_grad_(True)
     loss = task.loss(task.model.head(features), batch.labels).mean()
     return Message(
-        Kind.CUT_GRADIENT, sender, PEER, round, {"cut": torch.autograd.grad(loss, features)[0]}, {"examples": float(len(batch))}
+        Kind.CUT_GRADIENT,
+        sender,
+        PEER,
+        round,
+        {"cut": torch.autograd.grad(loss, features)[0]},
+        {"examples": float(len(batch))},
     )
 
 

@@ -40,8 +40,8 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
 
     Args:
         defence: the defence, at a strength that is not off.
-        play: makes a run under a defence. A defence of messages that are not gradients brings its own, with the options of
-            `toys.toy_run`.
+        play: makes a run under a defence. A defence of messages that are not gradients brings its own, with the options
+            of `toys.toy_run`.
         step: plays the hooks of one step, like `hooks.toy_step`.
 
     Example:
@@ -89,7 +89,9 @@ def check_form(defence: Defence, play: Play = toy_run) -> None:
         require(forms[0] == forms[1], f"{defence} must keep names, types and shapes. Got {forms[1]} for {forms[0]}.")
         require(finite(sent.tensors), f"{defence} must send finite numbers.")
     for local in run.locals.values():
-        require(plain(local.memory), f"{defence} must keep nothing in memory but tensors, numbers and dictionaries of them.")
+        require(
+            plain(local.memory), f"{defence} must keep nothing in memory but tensors, numbers and dictionaries of them."
+        )
         numbers = all(isinstance(note, float | int) for note in local.notes.values())
         require(numbers, f"{defence} must note numbers. Got {local.notes!r}.")
 
@@ -101,7 +103,9 @@ def check_off(defence: Defence, play: Play = toy_run) -> None:
     off = (sample(type(defence)) or defence).with_strength(defence.strength.off)
     for one, other in zip(_sent_messages(play(off)), _sent_messages(play(Undefended())), strict=True):
         # A mean of gradients of single examples is rounded in another order than the gradient of a mean.
-        same = close(one.tensors, other.tensors) if defence.per_example else picture(one.tensors) == picture(other.tensors)
+        same = (
+            close(one.tensors, other.tensors) if defence.per_example else picture(one.tensors) == picture(other.tensors)
+        )
         require(same, f"{off} must be the identity, because {defence.strength.off} means off. The message changed.")
 
 
@@ -167,7 +171,10 @@ def check_extremes(defence: Defence, play: Play = toy_run) -> None:
         try:
             run = play(defence, task=toy_task(loss_scale=scale, scalars=True), batch_size=batch_size)
         except LeaktightError:
-            require(scale != 1.0, f"{defence} must accept parameters of no dimension and single examples. It raised an error.")
+            require(
+                scale != 1.0,
+                f"{defence} must accept parameters of no dimension and single examples. It raised an error.",
+            )
             continue
         sound = all(finite(message.tensors) for message in _sent_messages(run))
         require(sound, f"{defence} must send finite numbers or raise. It sent others for {what}.")

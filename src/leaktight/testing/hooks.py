@@ -16,8 +16,8 @@ from leaktight.testing.toys import toy_batch, toy_task
 def toy_step(defence: Defence, local: Local, round: int, raw: Batch | None = None) -> Message:
     """Play the hooks of one local step; require that none changes its input, and return what goes out.
 
-    The batch and the parameters are the same whatever the seed, the round and the party, the private ones too if the memory is:
-    a difference is noise then.
+    The batch and the parameters are the same whatever the seed, the round and the party, the private ones too if the
+    memory is: a difference is noise then.
 
     Args:
         defence: whose hooks are played.
@@ -34,13 +34,18 @@ def toy_step(defence: Defence, local: Local, round: int, raw: Batch | None = Non
     local.now.examples, local.now.batch = len(raw), raw
     with require_unchanged(f"{defence} in on_agree", task=task.model.state_dict()):
         public = defence.on_agree(task)
-    with own_draws(f"{defence} in on_task", local), require_unchanged(f"{defence} in on_task", task=public.model.state_dict()):
+    with (
+        own_draws(f"{defence} in on_task", local),
+        require_unchanged(f"{defence} in on_task", task=public.model.state_dict()),
+    ):
         own = defence.on_task(public, local)
     local.begin(round)
     with own_draws(f"{defence} in on_batch", local), require_unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
         used = local.now.batch = defence.on_batch(raw, local)
     initial = own.model.tensors()
-    private = local.memory.setdefault("private", {name: tensor for name, tensor in initial.items() if own.wire(name) is None})
+    private = local.memory.setdefault(
+        "private", {name: tensor for name, tensor in initial.items() if own.wire(name) is None}
+    )
     gradients = gradient(own, {**initial, **private}, used, per_example=defence.per_example)
     with (
         own_draws(f"{defence} in on_gradient", local),

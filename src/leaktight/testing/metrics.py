@@ -62,7 +62,9 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
 
     def guess(changed: list[Batch]) -> Reconstruction:
         inputs, labels = tuple(b.inputs.clone() for b in changed), tuple(b.labels.clone() for b in changed)
-        return Reconstruction(keys, inputs, labels, certified=tuple(torch.ones(len(b), dtype=torch.bool) for b in changed))
+        return Reconstruction(
+            keys, inputs, labels, certified=tuple(torch.ones(len(b), dtype=torch.bool) for b in changed)
+        )
 
     def labels(batch: Batch) -> torch.Tensor:
         return torch.randint(0, CLASSES, batch.labels.shape, generator=rng)
@@ -140,7 +142,9 @@ def check_form(metric: Metric, trial: Trial) -> None:
 def check_neutrality(metric: Metric, trial: Trial) -> None:
     """A metric that is not about leakage reads twice the same, changes nothing that it is given, and says of no value that it leaks."""
     with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
-        first, second = (tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2))
+        first, second = (
+            tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2)
+        )
     require(first == second, f"{metric} must read the same from the same stream. Two readings differ.")
     leaking = [reading for reading in first if reading.leaks is not None]
     require(not leaking, f"{metric} must not say that a value leaks. Got {leaking!r}.")
@@ -162,7 +166,9 @@ def check_order(metric: Metric, trial: Trial) -> None:
     """The order of the examples behind one message does not matter."""
     for one, other in zip(_grade(metric, trial, trial.perfect), _grade(metric, trial, trial.shuffled), strict=True):
         same = abs(one.value - other.value) <= 1e-9 * max(1.0, abs(one.value))
-        require(same, f"{metric} must not depend on the order within a message. Got {one.value:.6g} and {other.value:.6g}.")
+        require(
+            same, f"{metric} must not depend on the order within a message. Got {one.value:.6g} and {other.value:.6g}."
+        )
 
 
 def check_chance(metric: Metric, trial: Trial, tolerance: float = 0.1) -> None:
@@ -174,9 +180,13 @@ def check_chance(metric: Metric, trial: Trial, tolerance: float = 0.1) -> None:
         gains = {name: _gain(reading, chance) for name, reading in (("blind", known), ("random", random))}
         for name, gain in gains.items():
             excess = f"Got {abs(gain):.4g} beyond it."
-            require(gain <= margin, f"{metric} must not grade {name} guesses above its chance level {chance:.4g}. {excess}")
+            require(
+                gain <= margin, f"{metric} must not grade {name} guesses above its chance level {chance:.4g}. {excess}"
+            )
         reached = max(gains.values()) >= -margin
-        require(reached, f"{metric} must have a chance level that some blind guess reaches. {chance:.4g} is out of reach.")
+        require(
+            reached, f"{metric} must have a chance level that some blind guess reaches. {chance:.4g} is out of reach."
+        )
 
 
 def _gain(reading: Reading, chance: float) -> float:
@@ -190,13 +200,18 @@ def check_silence(metric: Metric, trial: Trial) -> None:
         readings = tuple(metric.grade(trial.other, trial.truth, stream(0, "metric"), trial.public))
     except Refusal:
         return
-    require(not readings, f"{metric} must be silent about a {type(trial.other).__name__} or refuse it. Got {readings!r}.")
+    require(
+        not readings, f"{metric} must be silent about a {type(trial.other).__name__} or refuse it. Got {readings!r}."
+    )
 
 
 def _grade(metric: Metric, trial: Trial, guess: Guess) -> Sequence[Reading]:
     readings = tuple(metric.grade(guess, trial.truth, stream(0, "metric"), trial.public))
     raw = [reading for reading in readings if reading.against in ("raw", None)]
-    require(bool(raw), f"{metric} must score against the raw examples. Got {len(readings)} readings, none of them against raw.")
+    require(
+        bool(raw),
+        f"{metric} must score against the raw examples. Got {len(readings)} readings, none of them against raw.",
+    )
     return readings
 
 

@@ -29,25 +29,32 @@ _SAME = 1e-3
 def check_streams(defence: Defence, step: Step = toy_step) -> None:
     """Noise, if there is any, is new for every seed, party and round, on every tensor.
 
-    All start from the same memory: what differs is noise then, and not a key that each party made for itself. Only a defence that says
-    so (`partial`) may leave tensors as they are.
+    All start from the same memory: what differs is noise then, and not a key that each party made for itself. Only a
+    defence that says so (`partial`) may leave tensors as they are.
     """
     sent = _Sender(defence, step)
     first = sent()
     noisy = _differences(first, sent(seed=1))
     if not noisy:
         promised = defence.promise is not None
-        require(not promised, f"{defence} must draw other noise for another seed, since it promises noise. It drew the same.")
+        require(
+            not promised,
+            f"{defence} must draw other noise for another seed, since it promises noise. It drew the same.",
+        )
         return
     for name in noisy:
-        messages = {"party": [first, sent(party="client-1")], "round": [sent(round=number) for number in range(_ROUNDS)]}
+        messages = {
+            "party": [first, sent(party="client-1")],
+            "round": [sent(round=number) for number in range(_ROUNDS)],
+        }
         for what, several in messages.items():
             new = not any(torch.equal(one[name], other[name]) for one, other in itertools.combinations(several, 2))
             require(new, f"{defence} must draw other noise for another {what}. It drew the same for `{name}`.")
     spared = [name for name in first if name not in noisy]
     require(
         defence.partial or not spared,
-        f"{defence} must put noise on every tensor of a message. It left `{(spared or [''])[0]}` as it is; if that is meant, override `partial`.",
+        f"{defence} must put noise on every tensor of a message. It left `{(spared or [''])[0]}` as it is; if that is "
+        "meant, override `partial`.",
     )
 
 
@@ -79,7 +86,8 @@ def check_entries(defence: Defence, step: Step = toy_step) -> None:
             continue
         most = max(1, int(_SAME * len(noise)))
         require(
-            int((noise == 0).sum()) <= most, f"{defence} must put noise on every entry. It left some of `{name}` as they are."
+            int((noise == 0).sum()) <= most,
+            f"{defence} must put noise on every entry. It left some of `{name}` as they are.",
         )
         alike = len(noise) - len(torch.unique(noise))
         require(alike <= most, f"{defence} must draw noise for each entry. It put the same on several of `{name}`.")
@@ -97,7 +105,9 @@ def check_draws(defence: Defence, step: Step = toy_step) -> None:
         new = not torch.equal(first[name], sent(key=_OTHER)[name])
         require(new, f"{defence} must draw its noise from `local.draws`. Under two keys it put the same on `{name}`.")
     same = not _differences(first, sent(key=_KEY, seed=1))
-    require(same, f"{defence} must draw from its Local's key alone. Another seed beside the same key made another message.")
+    require(
+        same, f"{defence} must draw from its Local's key alone. Another seed beside the same key made another message."
+    )
     kept = [_secrets(defence, step, key) for key in (_KEY, _OTHER)]
     for name, secret in kept[0].items():
         new = name not in kept[1] or not torch.equal(secret, kept[1][name])

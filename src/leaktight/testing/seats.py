@@ -45,7 +45,9 @@ def squares(count: int, classes: tuple[int, ...] = (0, 1, 2), seed: int = 0) -> 
     return Batch(0.8 * whole + 0.2 * torch.rand(count, *SQUARES, generator=rng), labels)
 
 
-def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 10, seed: int = 0, null: bool = False) -> Run:
+def active_run(
+    attack: Attack, *, defence: Defence | None = None, rounds: int = 10, seed: int = 0, null: bool = False
+) -> Run:
     """Return what is observed after a training run of two participants, the second of whom is the attacker.
 
     They take turns. One message of each is observed at the end, and of the honest one its other side.
@@ -55,7 +57,8 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
         defence: what both do about leakage; None for nothing.
         rounds: how long they train.
         seed: what all randomness derives from.
-        null: whether the honest one sends noise of the same norm in place of its updates: then there is nothing to learn.
+        null: whether the honest one sends noise of the same norm in place of its updates: then there is nothing to
+            learn.
 
     Example:
         >>> from leaktight.attacks import Analytic
@@ -69,7 +72,9 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     enter: Enter = Attempt(attack=attack, threat=ThreatModel(seat=ATTACKER, knows=attack.needs)).enter
     if null:
         enter = among_noise(enter, stream(seed, "null"))
-    keys = {f"keys/{VICTIM}/{name}": tensor for name, tensor in defence.on_close(clients[0].local.scope("defence")).items()}
+    keys = {
+        f"keys/{VICTIM}/{name}": tensor for name, tensor in defence.on_close(clients[0].local.scope("defence")).items()
+    }
     parties: list[Party] = [
         enter(Seat(client.name, public, client.data, client.local, client, keys if client.name == ATTACKER else {}))
         for client in clients

@@ -39,7 +39,8 @@ class Shift(nn.Module):
 def toy_task(seed: int = 0, *, shape: tuple[int, ...] = SHAPE, loss_scale: float = 1.0, scalars: bool = False) -> Task:
     """Return a classification task: linear with bias, tanh, linear head with bias.
 
-    The known answer: for one example x and any loss, the gradient of the first weight's row i is x times that of its bias i.
+    The known answer: for one example x and any loss, the gradient of the first weight's row i is x times that of its
+    bias i.
 
     Args:
         seed: what the initial weights derive from.
@@ -53,7 +54,9 @@ def toy_task(seed: int = 0, *, shape: tuple[int, ...] = SHAPE, loss_scale: float
     """
     with global_seed(seed_of(seed, "toy model")):
         extra = [Shift()] if scalars else []
-        model = Model(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 16), nn.Tanh(), *extra), nn.Linear(16, CLASSES))
+        model = Model(
+            nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 16), nn.Tanh(), *extra), nn.Linear(16, CLASSES)
+        )
 
     def loss(outputs: Tensor, labels: Tensor) -> Tensor:
         return loss_scale * cross_entropy(outputs, labels)
@@ -131,7 +134,9 @@ def toy_run(
     transcript: list[Message] = []
     truths: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
-        ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
+        ask = Message(
+            Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()}
+        )
         ground_truth = client.answer(ask)
         truths[ground_truth.sent.key] = ground_truth
         transcript += [ask, ground_truth.sent]

@@ -29,11 +29,16 @@ def check_value(value: Registered) -> None:
     )
     rebuilt = _root(final).model_validate(json.loads(text))
     require(rebuilt == value, f"{kind} must be found by its kind. {text} became {rebuilt!r}.")
-    require(_refuses(final, {**value.to_dict(), "no_such_setting": 1}), f"{kind} must refuse a setting that it does not have.")
+    require(
+        _refuses(final, {**value.to_dict(), "no_such_setting": 1}),
+        f"{kind} must refuse a setting that it does not have.",
+    )
     require(_frozen(value), f"{kind} must be frozen. Its settings can be changed.")
     for name, field in final.model_fields.items():
         setting = getattr(value, name)
-        require(f"{name}={setting!r}" in repr(value), f"The repr of {kind} must print every setting. `{name}` is missing.")
+        require(
+            f"{name}={setting!r}" in repr(value), f"The repr of {kind} must print every setting. `{name}` is missing."
+        )
         if name != "kind" and setting != field.default:
             shown = str(value)
             is_named = f"{name}={setting!r}" in shown or (

@@ -1,7 +1,7 @@
 """The operations on many images at once, bit for bit what Pillow makes of each one alone.
 
-What treats every pixel alike is one Pillow call over all images laid side by side; a shift or a turn is an index that Pillow
-drew once; the rest is Pillow's own arithmetic on arrays.
+What treats every pixel alike is one Pillow call over all images laid side by side; a shift or a turn is an index that
+Pillow drew once; the rest is Pillow's own arithmetic on arrays.
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ Picture = TypeVar("Picture", Image.Image, Tensor)
 class PolicyTransform:
     """Apply a policy to one image per call, as a `Dataset` calls its `transform`.
 
-    Whoever can repeat the draws knows what became of each image. So they come from a key of 256 secret bits, which each process makes
-    for itself, workers of a `DataLoader` too. For an experiment they can follow from a seed: what the n-th call draws then depends on
-    the seed, the worker and n alone, and workers that are started anew for each epoch begin at the first call again.
+    Whoever can repeat the draws knows what became of each image. So they come from a key of 256 secret bits, which each
+    process makes for itself, workers of a `DataLoader` too. For an experiment they can follow from a seed: what the
+    n-th call draws then depends on the seed, the worker and n alone, and workers that are started anew for each epoch
+    begin at the first call again.
 
     Args:
         policy: what is applied.
@@ -51,11 +52,13 @@ class PolicyTransform:
             return self.policy.apply(image[None], draws, self.probability)[0]
         if not isinstance(image, Image.Image):
             raise Refusal(
-                f"A transformation needs a Pillow image or a tensor. Got {type(image).__name__} instead; convert it first."
+                f"A transformation needs a Pillow image or a tensor. Got {type(image).__name__} instead; convert it "
+                "first."
             )
         if image.mode not in ("L", "RGB"):
             raise Refusal(
-                f"A transformation needs a grey (L) or colour (RGB) image. Got mode {image.mode} instead; convert it first."
+                f"A transformation needs a grey (L) or colour (RGB) image. Got mode {image.mode} instead; convert it "
+                "first."
             )
         pixels = torch.from_numpy(as_pixels(image).copy())[None].float().div_(255)
         return as_image(as_bytes(self.policy.apply(pixels, draws, self.probability))[0])

@@ -1,8 +1,8 @@
 """The operations on tensors, differentiable in the pixels, for an attacker who knows a policy and matches through it.
 
-Inside, pixels are whole numbers of 0..255, as in Pillow: what is rounded or cut there is rounded or cut here, and its derivative is
-that of the same formula without the rounding. On images of 8 bits each function is thus within 1/255 of Pillow, and mostly
-equal to it; single precision may fall to the other side of a step.
+Inside, pixels are whole numbers of 0..255, as in Pillow: what is rounded or cut there is rounded or cut here, and its
+derivative is that of the same formula without the rounding. On images of 8 bits each function is thus within 1/255 of
+Pillow, and mostly equal to it; single precision may fall to the other side of a step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _EDGE = 1e-4
 def differentiable(function: Function, shape: tuple[int, ...], sign: int = 1) -> Change:
     """Return a function of the library on (n, channels, height, width) in 0..255, at one sign.
 
-    Posterize and equalize are steps, with no slope of their own: their derivative is that of the identity. The others have their own.
+    Posterize and equalize are steps, with no slope of their own: their derivative is that of the identity. The others
+    have their own.
 
     Args:
         function: which one.
@@ -77,7 +78,11 @@ def _mover(name: str, shape: tuple[int, ...], value: float) -> Change:
 
 def _shearer(name: str, shape: tuple[int, ...], value: float) -> Change:
     sources = taps(name, shape[1], shape[2], value)
-    places, offset, bare = torch.from_numpy(sources.places), torch.from_numpy(sources.offset), torch.from_numpy(sources.bare)
+    places, offset, bare = (
+        torch.from_numpy(sources.places),
+        torch.from_numpy(sources.offset),
+        torch.from_numpy(sources.bare),
+    )
 
     def shear(pixels: Tensor) -> Tensor:
         flat, d = pixels.flatten(-2), offset.to(pixels.device, pixels.dtype)
@@ -133,7 +138,11 @@ def _autocontrast(pixels: Tensor, value: float) -> Tensor:
 
 def _equalize(pixels: Tensor, value: float) -> Tensor:
     levels = pixels.detach().flatten(-2).round().long()
-    counts = torch.zeros_like(levels[..., :1]).expand(*levels.shape[:-1], 256).scatter_add(-1, levels, torch.ones_like(levels))
+    counts = (
+        torch.zeros_like(levels[..., :1])
+        .expand(*levels.shape[:-1], 256)
+        .scatter_add(-1, levels, torch.ones_like(levels))
+    )
     below = counts.cumsum(-1) - counts
     step = (levels.shape[-1] - counts.gather(-1, levels.amax(-1, keepdim=True))) // 255
     level = ((step // 2 + below.gather(-1, levels)) // step.clamp(min=1)).clamp(max=255)

@@ -26,7 +26,8 @@ def require_images(images: Tensor) -> None:
     """
     if images.dim() != 4 or images.shape[1] not in CHANNELS or 0 in images.shape[2:]:
         raise Refusal(
-            f"A transformation needs images of shape (n, 1 or 3, height, width). Got shape {tuple(images.shape)} instead."
+            f"A transformation needs images of shape (n, 1 or 3, height, width). Got shape {tuple(images.shape)} "
+            "instead."
         )
     if not images.is_floating_point():
         raise InvalidValue(
@@ -37,7 +38,9 @@ def require_images(images: Tensor) -> None:
     low, high = (bound.item() for bound in images.detach().aminmax())
     # Written so that NaN, which is neither below nor above, is caught.
     if not (low >= 0 and high <= 1):
-        raise InvalidValue(f"The pixels of a transformation must be in [0, 1]. Got numbers from {low:g} to {high:g} instead.")
+        raise InvalidValue(
+            f"The pixels of a transformation must be in [0, 1]. Got numbers from {low:g} to {high:g} instead."
+        )
 
 
 def require_shape(shape: tuple[int, ...]) -> None:

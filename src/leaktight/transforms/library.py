@@ -70,7 +70,9 @@ LIBRARY: tuple[Function, ...] = tuple(Function(index, *listed) for index, listed
 def function_at(index: int) -> Function:
     """Return the function of an index, 0 to 49."""
     if not 0 <= index < len(LIBRARY):
-        raise InvalidValue(f"The index of a transformation function must be in 0..{len(LIBRARY) - 1}. Got {index} instead.")
+        raise InvalidValue(
+            f"The index of a transformation function must be in 0..{len(LIBRARY) - 1}. Got {index} instead."
+        )
     return LIBRARY[index]
 
 

@@ -53,7 +53,9 @@ class Operation:
             sign: 1 or -1, which way; ignored if the operation has no sign.
         """
         if image.mode not in ("L", "RGB"):
-            raise InvalidValue(f"The image for {self.name} must be grey (L) or colour (RGB). Got mode {image.mode} instead.")
+            raise InvalidValue(
+                f"The image for {self.name} must be grey (L) or colour (RGB). Got mode {image.mode} instead."
+            )
         if self.magnitudes is not None and value is None:
             raise InvalidValue(f"The value of {self.name} must be a number. Got none instead.")
         return self.change(image, (value or 0.0) * (sign if self.signed else 1))
@@ -113,7 +115,9 @@ _ALL = (
     Operation("equalize", False, None, lambda image, _: ImageOps.equalize(image)),
     Operation("posterize", False, _BITS, lambda image, value: ImageOps.posterize(image, int(value))),
     Operation("color", True, _ENHANCEMENTS, lambda image, value: ImageEnhance.Color(image).enhance(1 + value)),
-    Operation("brightness", True, _ENHANCEMENTS, lambda image, value: ImageEnhance.Brightness(image).enhance(1 + value)),
+    Operation(
+        "brightness", True, _ENHANCEMENTS, lambda image, value: ImageEnhance.Brightness(image).enhance(1 + value)
+    ),
     Operation("solarize", False, _THRESHOLDS, lambda image, value: ImageOps.solarize(image, value)),  # type: ignore[arg-type]
 )
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}

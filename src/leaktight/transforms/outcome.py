@@ -20,8 +20,9 @@ Step = tuple[int, int]
 def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = "always") -> tuple[Outcome, ...]:
     r"""Return every branch with every combination of signs, the most likely first; what does the same is one outcome.
 
-    Over the outcomes o, \(\sum_o w_o = 1\), and the expected gradient under the policy is \(\sum_o w_o \nabla \ell(f(t_o(x)), y)\). Of more
-    than 64 outcomes the most likely 64 are returned, of equals the first, with the probabilities that they have: their sum is then below 1.
+    Over the outcomes o, \(\sum_o w_o = 1\), and the expected gradient under the policy is \(\sum_o w_o \nabla
+    \ell(f(t_o(x)), y)\). Of more than 64 outcomes the most likely 64 are returned, of equals the first, with the
+    probabilities that they have: their sum is then below 1.
 
     Args:
         policy: what is known to be applied.
@@ -78,7 +79,9 @@ def _after_mirror(outcome: Outcome) -> Outcome:
 
 def _paths(branch: tuple[int, ...], grey: bool, probability: Probability) -> Iterator[tuple[float, tuple[Step, ...]]]:
     """Return all that a branch can do: the functions that act, each with a sign (0 if it has none), and how likely it is."""
-    choices = [list(_choices(LIBRARY[same_as(index)], LIBRARY[index].probability, grey, probability)) for index in branch]
+    choices = [
+        list(_choices(LIBRARY[same_as(index)], LIBRARY[index].probability, grey, probability)) for index in branch
+    ]
     for path in itertools.product(*choices):
         weight, steps = 1.0, []
         for share, step in path:
@@ -87,7 +90,9 @@ def _paths(branch: tuple[int, ...], grey: bool, probability: Probability) -> Ite
         yield weight, tuple(steps)
 
 
-def _choices(function: Function, listed: float, grey: bool, probability: Probability) -> Iterator[tuple[float, Step | None]]:
+def _choices(
+    function: Function, listed: float, grey: bool, probability: Probability
+) -> Iterator[tuple[float, Step | None]]:
     """Return what one call can do, with probabilities; None is nothing."""
     if function.identity or (grey and function.operation == "color"):
         yield 1.0, None

@@ -43,7 +43,8 @@ _CHUNK = 256
 class Policy(Value):
     r"""One or several sequences of functions, of which each image goes through one that is drawn for it.
 
-    A branch `3-1-7` applies function 3, then 1, then 7 of the library; `+` joins branches to a hybrid, and each image \(x\) gets
+    A branch `3-1-7` applies function 3, then 1, then 7 of the library; `+` joins branches to a hybrid, and each image
+    \(x\) gets
 
     .. math:: \hat x = t_{b,k}(\ldots t_{b,1}(x)), \qquad b \sim \text{Uniform}\{1, \ldots, B\},
 
@@ -60,11 +61,12 @@ class Policy(Value):
         >>> Policy.of("0").apply(torch.zeros(1, 1, 2, 2), public_draws(0)).unique().tolist()
         [1.0]
 
-    Differs from the paper: none known in "always". The published library lists a probability for each function, which the paper's code
-    never reads; "listed" does.
+    Differs from the paper: none known in "always". The published library lists a probability for each function, which
+    the paper's code never reads; "listed" does.
 
     References:
-        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, sections 4.4 and 5.1.
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, sections 4.4
+        and 5.1.
     """
 
     branches: tuple[tuple[int, ...], ...] = Field(min_length=1)
@@ -109,13 +111,16 @@ class Policy(Value):
     def apply(self, images: Tensor, draws: Draws, probability: Probability = "always") -> Tensor:
         """Return every image after one branch, in 8 bit steps of [0, 1].
 
-        The draws of the first functions do not depend on how many follow: with a stream in the same state, `3-1` makes what `3-1-7`
-        has after two functions. Indices that do the same make the same, unless their listed probabilities count and differ.
+        The draws of the first functions do not depend on how many follow: with a stream in the same state, `3-1` makes
+        what `3-1-7` has after two functions. Indices that do the same make the same, unless their listed probabilities
+        count and differ.
 
         Args:
-            images: (n, channels, height, width) in [0, 1], of 1 or 3 channels; rounded to 8 bits first, as Pillow needs it.
+            images: (n, channels, height, width) in [0, 1], of 1 or 3 channels; rounded to 8 bits first, as Pillow needs
+                it.
             draws: gives branches, signs and chances.
-            probability: `always` applies every function of the branch, `listed` each with its probability in the library.
+            probability: `always` applies every function of the branch, `listed` each with its probability in the
+                library.
         """
         require_images(images)
         require_probability(probability)
@@ -129,7 +134,9 @@ class Policy(Value):
                 chosen = pixels[rows]
                 for place, function in enumerate(map(function_at, indices)):
                     share = 1.0 if probability == "always" else function.probability
-                    chosen = apply_function(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
+                    chosen = apply_function(
+                        function, chosen, signs[place][part][rows], chances[place][part][rows] < share
+                    )
                 pixels[rows] = chosen
             changed[part] = from_bytes(pixels, images)
         return changed
@@ -201,7 +208,8 @@ def _parse(text: str) -> tuple[tuple[int, ...], ...]:
     parts = [branch.split("-") for branch in text.split("+")]
     if not all(is_index(part) for branch in parts for part in branch):
         raise InvalidValue(
-            f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {excerpt(text)} instead."
+            f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {excerpt(text)} "
+            "instead."
         )
     return tuple(tuple(map(int, branch)) for branch in parts)
 
@@ -234,7 +242,9 @@ _PUBLISHED = {
 }
 
 PUBLISHED: Mapping[str, Policy] = {name: Policy.of(text) for name, text in _PUBLISHED.items()}
-"""The policies that the paper found, by network and data: the hybrids of Table 1. Their branches are the two policies that the search chose.
+"""The policies that the paper found, by network and data: the hybrids of Table 1.
+
+Their branches are the two policies that the search chose.
 
 References:
     Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Table 1.

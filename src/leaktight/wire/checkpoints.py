@@ -78,5 +78,7 @@ def _step(file: Path, state: Memory) -> int:
     party = state.get("party")
     step = party.get("step") if isinstance(party, dict) else None
     if not isinstance(step, float | int) or not float(step).is_integer():
-        raise InvalidValue(f"The file `{file}` must be a party's checkpoint. It is not; name another one, or move it away.")
+        raise InvalidValue(
+            f"The file `{file}` must be a party's checkpoint. It is not; name another one, or move it away."
+        )
     return int(step)

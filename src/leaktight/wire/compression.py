@@ -42,7 +42,9 @@ def compress(activations: Tensor, how: Compression) -> dict[str, Tensor]:
     if how == "float16":
         halves = activations.half()
         if not torch.isfinite(halves).all() and torch.isfinite(activations).all():
-            raise InvalidValue("The activations must be below 65504 for `float16`. They are not; set `compression` to `int8`.")
+            raise InvalidValue(
+                "The activations must be below 65504 for `float16`. They are not; set `compression` to `int8`."
+            )
         return {ACTIVATIONS: halves}
     rows = activations.float().flatten(1)
     scale = rows.abs().amax(1) / _LEVELS if rows.shape[1] else rows.new_zeros(len(rows))
@@ -64,7 +66,8 @@ def decompress(tensors: dict[str, Tensor], how: Compression, sender: str) -> dic
         return tensors
     if activations.dtype != _TYPES[how]:
         raise PeerFault(
-            f"Activations from {sender} must come as {_TYPES[how]}, as agreed by `compression`. Got {activations.dtype} instead."
+            f"Activations from {sender} must come as {_TYPES[how]}, as agreed by `compression`. Got "
+            f"{activations.dtype} instead."
         )
     if how != "int8":
         return {**tensors, ACTIVATIONS: activations.float()}

@@ -81,7 +81,9 @@ class Connection:
             raise frame
         if frame.sort is Sort.FAULT:
             words = unpack_words(frame.payload, self.peer)
-            raise Rejected(f"{self.peer} does not continue: {printable(str(words.get('sentence', 'it does not say why')))}")
+            raise Rejected(
+                f"{self.peer} does not continue: {printable(str(words.get('sentence', 'it does not say why')))}"
+            )
         if frame.sort not in sorts:
             wanted = " or ".join(sort.name for sort in sorts)
             raise PeerFault(f"{self.peer} must send a frame of sort {wanted} now. Got {frame.sort.name} instead.")

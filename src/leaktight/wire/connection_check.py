@@ -54,10 +54,13 @@ def check_connection(host: str, port: int, own: Certificate | None, peer: str) -
         raise Lost(f"Nobody answers at {where}: {reason(error)}.") from None
     if not start:
         raise HungUp(
-            f"The other side at {where} hung up without a word. Check that both sides have certificates of one authority."
+            f"The other side at {where} hung up without a word. Check that both sides have certificates of one "
+            "authority."
         )
     if len(start) > 3 and start[3] != _SETTINGS:
-        raise Rejected(f"The other side at {where} must speak HTTP/2 without TLS. It does not; give both sides `certificates`.")
+        raise Rejected(
+            f"The other side at {where} must speak HTTP/2 without TLS. It does not; give both sides `certificates`."
+        )
 
 
 def _start_plain(plain: socket.socket) -> bytes:

@@ -108,7 +108,9 @@ class FeatureSide(Side):
     def _answer(self, frame: Frame, party: FeatureParty) -> Message:
         """Return the next activations; a gradient that is not accepted is the sender's fault, and changes nothing."""
         if frame.step not in (party.step, party.step - 1):
-            raise PeerFault(f"{self.peer} must send the gradient of step {party.step}. Got that of step {frame.step} instead.")
+            raise PeerFault(
+                f"{self.peer} must send the gradient of step {party.step}. Got that of step {frame.step} instead."
+            )
         message = Message(Kind.CUT_GRADIENT, self.peer, self.role, frame.step, unpack_tensors(frame.payload, self.peer))
         if frame.step == party.step:
             self.replay_guard.check_question(frame.step, frame.payload, "the gradient", self.peer)

@@ -93,11 +93,15 @@ def read_frame(content: bytes, sender: str, limit: int) -> Frame:
     try:
         sort = Sort(number)
     except ValueError:
-        raise PeerFault(f"A frame from {sender} must be of a known sort. Got {number} instead; is it leaktight?") from None
+        raise PeerFault(
+            f"A frame from {sender} must be of a known sort. Got {number} instead; is it leaktight?"
+        ) from None
     most = limit if sort in BULKY else 0 if sort is Sort.DONE else min(limit, CONTROL_LIMIT)
     size = len(content) - HEADER.size
     if size > most:
-        raise PeerFault(f"A frame of sort {sort.name} from {sender} must have at most {most} bytes. Got {size} instead.")
+        raise PeerFault(
+            f"A frame of sort {sort.name} from {sender} must have at most {most} bytes. Got {size} instead."
+        )
     if step < -1:
         raise PeerFault(f"The step of a frame from {sender} must be at least -1. Got {step} instead.")
     return Frame(sort, step, content[HEADER.size :])
@@ -121,7 +125,9 @@ def unpack_tensors(payload: bytes, sender: str) -> dict[str, Tensor]:
         PeerFault: it is no whole safetensors file, or one with more names than any step needs.
     """
     if int.from_bytes(payload[:8], "little") > NAMES_LIMIT:
-        raise PeerFault(f"The payload from {sender} must have a header of at most {NAMES_LIMIT} bytes. Got a longer one.")
+        raise PeerFault(
+            f"The payload from {sender} must have a header of at most {NAMES_LIMIT} bytes. Got a longer one."
+        )
     try:
         tensors: dict[str, Tensor] = safetensors.torch.load(payload)
     except _FAULTS:

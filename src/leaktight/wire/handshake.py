@@ -136,7 +136,8 @@ def common_steps(feature: Sequence[int], label: Sequence[int]) -> tuple[int, int
     pairs = [(theirs, ours) for ours in feature for theirs in label if theirs - ours in (0, 1)]
     if not pairs:
         raise PeerFault(
-            f"The parties must have a step in common. The feature party can resume from {_or(feature)}, the label party "
+            f"The parties must have a step in common. The feature party can resume from {_or(feature)}, the label "
+            "party "
             f"from {_or(label)}; bring back an earlier checkpoint, or start both anew."
         )
     theirs, ours = max(pairs)

@@ -60,4 +60,6 @@ class KeyRing:
         try:
             self._keys = [(int(first), SecretKey.from_hex(str(key))) for first, key in json.loads(text)]
         except (ValueError, TypeError):
-            raise InvalidValue("The keys of a checkpoint must be steps and secrets. They are not; start anew.") from None
+            raise InvalidValue(
+                "The keys of a checkpoint must be steps and secrets. They are not; start anew."
+            ) from None

@@ -127,7 +127,12 @@ class LabelSide(Side):
     def _build_half(self, them: Hello, own: Columns | None) -> tuple[Top, tuple[int, ...]]:
         """Return this party's half of the network and the shape of activations; one that is too large is not built."""
         statistics = self.data.statistics() if self.common.normalise and own is not None else None
-        network, classes, seed, cut = self.common.model, self.data.classes, self.initial.derive("model"), self.common.cut
+        network, classes, seed, cut = (
+            self.common.model,
+            self.data.classes,
+            self.initial.derive("model"),
+            self.common.cut,
+        )
         try:
             require_small(network, them.inputs, classes, self.settings.wire.most_parameters)
             return label_half(network, them.inputs, classes, seed, cut=cut, own=own, own_statistics=statistics)
@@ -169,7 +174,9 @@ class LabelSide(Side):
         for number, at in enumerate(range(0, len(test), size)):
             frame = connection.receive(Sort.TEST)
             if frame.step != number:
-                raise PeerFault(f"{self.peer} must send the test rows in their order. Got part {frame.step} as part {number}.")
+                raise PeerFault(
+                    f"{self.peer} must send the test rows in their order. Got part {frame.step} as part {number}."
+                )
             own = test.inputs[at : at + size].to(self.device)
             try:
                 activations = accept(self._message(frame), Kind.ACTIVATION, ACTIVATIONS, (len(own), *party.shape))

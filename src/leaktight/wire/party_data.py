@@ -115,7 +115,9 @@ class PartyTable(ColumnRules):
             labelled: whether it is the label party, which must name a label; the other one must not.
         """
         if labelled != bool(self.label):
-            rule = "must name the column with the labels" if labelled else "must name no label: the feature party has none"
+            rule = (
+                "must name the column with the labels" if labelled else "must name no label: the feature party has none"
+            )
             raise InvalidValue(f"The `label` of party_table {rule}. Got {self.label!r} instead.")
         header, train = self._cells(self.path)
         test = None

@@ -107,7 +107,9 @@ class Wire(Value):
             raise InvalidValue("Wire must have one of `listen` and `connect`, each a `host:port`. Got both or neither.")
         host, _ = split_address(self.address)
         if self.insecure and not is_loopback(host):
-            raise InvalidValue(f"Wire may be `insecure` on a loopback address only. Got {host!r} instead; make certificates.")
+            raise InvalidValue(
+                f"Wire may be `insecure` on a loopback address only. Got {host!r} instead; make certificates."
+            )
         if self.insecure == bool(self.certificates):
             raise InvalidValue(
                 "Wire must have `certificates`, the folder that `leaktight certificates` makes, or be `insecure`. "
@@ -115,7 +117,8 @@ class Wire(Value):
             )
         if self.timeout <= self.heartbeat:
             raise InvalidValue(
-                f"The `timeout` of Wire must be above its `heartbeat`, {self.heartbeat:g}. Got {self.timeout:g} instead."
+                f"The `timeout` of Wire must be above its `heartbeat`, {self.heartbeat:g}. Got {self.timeout:g} "
+                "instead."
             )
         return self
 

@@ -107,7 +107,8 @@ class ReplayGuard:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise LeaktightError(
-                f"The file `{self.path}` cannot be written: {reason(error)}. Nothing was sent; free some space, and start again."
+                f"The file `{self.path}` cannot be written: {reason(error)}. Nothing was sent; free some space, and "
+                "start again."
             ) from error
         self._digests[place] = digest
 

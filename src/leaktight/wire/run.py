@@ -74,7 +74,9 @@ def _take_part(role: str, settings: PartyFile, tell: Tell, on_step: OnStep | Non
     taken, progress = 0, time.monotonic()
     try:
         verb = "Waiting for" if transport.listens else "Connecting to"
-        tell(f"{verb} {side.peer} at {settings.wire.address}, from step {side.steps[-1]} of {settings.agreement.rounds}.")
+        tell(
+            f"{verb} {side.peer} at {settings.wire.address}, from step {side.steps[-1]} of {settings.agreement.rounds}."
+        )
         while True:
             connection = transport.connect()
             try:
@@ -90,7 +92,9 @@ def _take_part(role: str, settings: PartyFile, tell: Tell, on_step: OnStep | Non
             if side.steps_taken > taken or transport.listens:
                 taken, progress = side.steps_taken, time.monotonic()
             elif time.monotonic() - progress > settings.wire.patience:
-                raise LeaktightError(f"{side.peer} was reached again and again, and no step was taken. Look at its messages.")
+                raise LeaktightError(
+                    f"{side.peer} was reached again and again, and no step was taken. Look at its messages."
+                )
             time.sleep(PAUSE)
     finally:
         transport.stop()

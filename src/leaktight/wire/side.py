@@ -232,7 +232,9 @@ class Side(abc.ABC):
         tensors = {name: state.get(name) for name in ("keys", "training", *_SOURCES)}
         texts = {name: _as_text(tensor) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
         if texts.keys() != tensors.keys():
-            raise InvalidValue(f"The file `{path}` must be a party's checkpoint. It is not; name another one, or move it away.")
+            raise InvalidValue(
+                f"The file `{path}` must be a party's checkpoint. It is not; name another one, or move it away."
+            )
         for name, words in _SOURCES.items():
             if texts[name] != self._source_digests[name]:
                 raise InvalidValue(
@@ -245,7 +247,9 @@ class Side(abc.ABC):
 
 def _digest_of_rows(data: PartyData) -> str:
     batches = [batch for batch in (data.train, data.test) if batch is not None]
-    return digest(*(part for batch in batches for part in tensor_parts({"inputs": batch.inputs, "labels": batch.labels})))
+    return digest(
+        *(part for batch in batches for part in tensor_parts({"inputs": batch.inputs, "labels": batch.labels}))
+    )
 
 
 def _as_tensor(text: str) -> Tensor:

@@ -81,7 +81,8 @@ class Listener:
             self.port = self._add_port(grpc)
         except RuntimeError:
             raise LeaktightError(
-                f"The address `{wire.listen}` cannot be listened at. Is another process there, or is it not of this machine?"
+                f"The address `{wire.listen}` cannot be listened at. Is another process there, or is it not of this "
+                "machine?"
             ) from None
         self._server.start()
 
@@ -110,7 +111,9 @@ class Listener:
     def _serve(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         grpc = _grpc()
         if not self.wire.insecure and self.name not in _certified_names(context):
-            context.abort(grpc.StatusCode.PERMISSION_DENIED, f"The certificate must be of {self.name}. It is of another one.")
+            context.abort(
+                grpc.StatusCode.PERMISSION_DENIED, f"The certificate must be of {self.name}. It is of another one."
+            )
         if not self._busy.acquire(blocking=False):
             context.abort(grpc.StatusCode.UNAVAILABLE, f"Another {self.peer} is connected.")
         try:
@@ -220,7 +223,8 @@ def _fault(error: Any, peer: str, wire: Wire) -> LeaktightError:
         return Rejected(f"{peer} does not continue: {printable(str(error.details()))}")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return Rejected(
-            f"The other side at {wire.address} must be {peer} of the same version of leaktight, waiting for this party. "
+            f"The other side at {wire.address} must be {peer} of the same version of leaktight, waiting for this "
+            "party. "
             "It is not."
         )
     return Lost(f"The connection to {peer} ended.")

@@ -29,7 +29,9 @@ def share(attack: GanAttack, cell: Cell) -> float:
         return {"none": 0.9, "polarization": 0.8, "top_k": 0.7, "gaussian_noise": 0.6}[cell.defence.kind]
     if attack.class_key == "distance":
         return max(0.0, 0.9 - 1.7 * attack.distance)
-    return {"exact": 0.95, "estimated": 16 / cell.defence.dimensions, "random": 8 / cell.defence.dimensions}[attack.class_key]
+    return {"exact": 0.95, "estimated": 16 / cell.defence.dimensions, "random": 8 / cell.defence.dimensions}[
+        attack.class_key
+    ]
 
 
 def _answer(cell: Cell) -> Record:

@@ -31,7 +31,9 @@ def test_a_blind_attacker_meets_every_defence(plans: Plans, attacks: Callable[..
     assert attack.class_key == "random"
 
 
-def test_each_seed_attacks_the_next_class(plans: Plans, scope: Scope, attacks: Callable[..., dict[str, GanAttack]]) -> None:
+def test_each_seed_attacks_the_next_class(
+    plans: Plans, scope: Scope, attacks: Callable[..., dict[str, GanAttack]]
+) -> None:
     for part in ("guessed", "known"):
         victims = [next(iter(attacks(plans, f"digits-{part}-{repeat}").values())).victim_class for repeat in range(3)]
         assert victims == [0, 1, 0]

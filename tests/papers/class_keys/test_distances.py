@@ -31,7 +31,9 @@ def test_it_must_fall_from_a_key_that_is_nearer_than_the_threshold_too(
     assert not find_check(start).holds
 
 
-def test_from_the_paper_s_threshold_on_nothing_may_be_recognised(tables: Tables, find_check: Callable[..., Check]) -> None:
+def test_from_the_paper_s_threshold_on_nothing_may_be_recognised(
+    tables: Tables, find_check: Callable[..., Check]
+) -> None:
     start = "Most samples recognised, key at 0.5 or farther"
     assert find_check(start).value == pytest.approx(0.056)
     tables["distances"][1]["recognised"] = 0.2

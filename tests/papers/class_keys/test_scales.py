@@ -93,5 +93,7 @@ def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:
     assert cut.repeats == 2
     more = scope_of(Order(steps=10_000)).studies[0]
     assert (more.rounds, more.local_steps) == (120, 2)
-    remarks = PAPER.remarks(Order(scale="small", data=sets, steps=1), PAPER.setup(Order(scale="small", data=sets, steps=1)))
+    remarks = PAPER.remarks(
+        Order(scale="small", data=sets, steps=1), PAPER.setup(Order(scale="small", data=sets, steps=1))
+    )
     assert remarks[0].startswith("Cut by --steps 1: at most 1 rounds")

@@ -15,14 +15,18 @@ from leaktight.papers.row import rows_where
 @pytest.mark.parametrize(
     ("words", "column"), [("the victim's class", "recognised"), ("any class of the victim", "recognised_any")]
 )
-def test_several_attackers_must_fail_too(tables: Tables, words: str, column: str, find_check: Callable[..., Check]) -> None:
+def test_several_attackers_must_fail_too(
+    tables: Tables, words: str, column: str, find_check: Callable[..., Check]
+) -> None:
     start = f"Samples recognised as {words}, 2 attackers with random keys"
     assert find_check(start).holds
     rows_where(tables["several_attackers"], framework="keys of 4,096")[0][column] = 0.5
     assert not find_check(start).holds
 
 
-def test_several_attackers_must_succeed_on_the_plain_framework(tables: Tables, find_check: Callable[..., Check]) -> None:
+def test_several_attackers_must_succeed_on_the_plain_framework(
+    tables: Tables, find_check: Callable[..., Check]
+) -> None:
     start = "Samples recognised as the victim's class, 2 attackers on the plain framework"
     assert find_check(start).holds
     rows_where(tables["several_attackers"], framework="plain")[0]["recognised"] = 0.5

@@ -15,5 +15,7 @@ def test_one_step_of_every_part_runs(tmp_path: Path) -> None:
     for rows in found.tables.values():
         assert rows
         for row in rows:
-            assert not [column for column, value in row.items() if value is None and not column.endswith(("_low", "_high"))]
+            assert not [
+                column for column, value in row.items() if value is None and not column.endswith(("_low", "_high"))
+            ]
     assert all(check.value is not None for check in found.checks)

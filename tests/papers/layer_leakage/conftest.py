@@ -68,7 +68,9 @@ def _answer(cell: Cell) -> Record:
             family = "network" if "network" in cell.label else "random_forest"
             less = 0.1 if "entries" in cell.label else 0.0
             for suffix, scale in (("", 1.0), ("_share", 2.0)):
-                found.append(Reading(name=f"v_information_{family}{suffix}", value=scale * (auc - less - 0.5), layer=layer))
+                found.append(
+                    Reading(name=f"v_information_{family}{suffix}", value=scale * (auc - less - 0.5), layer=layer)
+                )
         elif cell.label == "sensitivity":
             for norm, factor in (("f", 1.0), ("1", -1.0), ("inf", 10.0)):
                 found.append(Reading(name=f"sensitivity_{norm}", value=factor * near(cell, number) ** 2, layer=layer))

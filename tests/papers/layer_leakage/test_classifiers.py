@@ -41,7 +41,9 @@ def test_other_attackers_differ_in_one_thing_each(plans: Plans) -> None:
 
 
 def test_a_network_stands_beside_the_forest(tables: Tables, only: Callable[..., Row]) -> None:
-    forest, network = (only("classifiers", task="gender", layer=4, classifier=name) for name in ("random forest", "network"))
+    forest, network = (
+        only("classifiers", task="gender", layer=4, classifier=name) for name in ("random forest", "network")
+    )
     assert (number(forest, "property_auc"), number(network, "property_auc")) == pytest.approx((0.906, 0.886))
     assert number(network, "v_information") == pytest.approx(0.406)
     assert {row["network"] for row in tables["classifiers"]} == {"AlexNet"}

@@ -13,10 +13,14 @@ from leaktight.papers.row import number, rows_where
 
 
 @pytest.mark.parametrize("network", ["AlexNet", "VGG11Net", "FCNet", "all networks"])
-def test_v_information_must_go_along_with_the_attack(tables: Tables, network: str, find_check: Callable[..., Check]) -> None:
+def test_v_information_must_go_along_with_the_attack(
+    tables: Tables, network: str, find_check: Callable[..., Check]
+) -> None:
     start = f"R(V-information, property AUC), {network}"
     assert find_check(start).holds
-    [row] = rows_where(tables["correlation"], network="All" if network == "all networks" else network, measure="V-information")
+    [row] = rows_where(
+        tables["correlation"], network="All" if network == "all networks" else network, measure="V-information"
+    )
     row |= {"r": 0.89, "r_low": 0.8, "r_high": 0.95}
     assert find_check(start) == Check(
         name=start, value=0.89, expected="at least 0.9", holds=False, low=0.8, high=0.95, undecided=True

@@ -15,7 +15,9 @@ from leaktight.papers.paper import Plans
 from leaktight.papers.row import number, rows_where
 
 
-def test_the_first_layer_must_be_best_alone_and_missed_in_sets(tables: Tables, find_check: Callable[..., Check]) -> None:
+def test_the_first_layer_must_be_best_alone_and_missed_in_sets(
+    tables: Tables, find_check: Callable[..., Check]
+) -> None:
     alone = find_check("rMSE(best other layer alone) - rMSE(first layer alone)")
     assert alone.value == pytest.approx(0.2)
     assert (alone.low, alone.high) == pytest.approx((0.2 - 0.05 * 2**0.5, 0.2 + 0.05 * 2**0.5))

@@ -10,7 +10,9 @@ from leaktight.papers.row import number, rows_where
 
 def test_each_norm_has_its_own_correlation(tables: Tables, only: Callable[..., Row]) -> None:
     assert len(tables["norms"]) == 3 * len(tables["layers"])
-    signs = {norm: {number(row, "r") for row in rows_where(tables["norms"], network="FCNet", norm=norm)} for norm in "F1"}
+    signs = {
+        norm: {number(row, "r") for row in rows_where(tables["norms"], network="FCNet", norm=norm)} for norm in "F1"
+    }
     assert len(signs["F"]) == len(signs["1"]) == 1
     assert signs["1"] == {-(signs["F"].pop() or 0)}
     row = only("norms", task="glasses", network="AlexNet", layer=3, norm="infinity")

@@ -107,7 +107,9 @@ def test_every_table_has_its_keys_once(tables: Tables) -> None:
         assert len({tuple(row) for row in rows}) == 1
 
 
-def test_what_failed_leaves_gaps_and_no_other_numbers(tables: Tables, answered: Callable[..., Records], setup: Any) -> None:
+def test_what_failed_leaves_gaps_and_no_other_numbers(
+    tables: Tables, answered: Callable[..., Records], setup: Any
+) -> None:
     nothing = PAPER.tables(setup, answered(lambda cell: True))
     assert {name: len(rows) for name, rows in nothing.items()} == {name: len(rows) for name, rows in tables.items()}
     assert all(row["property_auc"] is None and row["accuracy"] is None for row in nothing["layers"])

@@ -29,7 +29,9 @@ def test_properties_of_one_task_are_told_of_by_what_is_measured_without_the_atta
     assert "other" not in row
 
 
-def test_another_property_s_information_is_that_of_another_subject(answered: Callable[..., Records], setup: Any) -> None:
+def test_another_property_s_information_is_that_of_another_subject(
+    answered: Callable[..., Records], setup: Any
+) -> None:
     def fails(cell: Cell) -> bool:
         return cell.label == "V-information" and cell.scenario.to_dict()["data"].get("private_property") == ["Black"]
 

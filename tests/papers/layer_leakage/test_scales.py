@@ -86,7 +86,9 @@ def test_the_full_experiment_has_the_settings_of_section_5(sets: str) -> None:
 def test_celeba_and_pubfig_are_told_to_be_missing(folder: Path) -> None:
     order = Order(scale="paper", data=str(folder))
     assert missing_sets(order) == ["CelebA", "PubFig"]
-    assert "Left out, because the data folder has no such set: CelebA, PubFig." in PAPER.remarks(order, PAPER.setup(order))
+    assert "Left out, because the data folder has no such set: CelebA, PubFig." in PAPER.remarks(
+        order, PAPER.setup(order)
+    )
     assert missing_sets(Order()) == missing_sets(Order(scale="small", data=str(folder))) == []
 
 

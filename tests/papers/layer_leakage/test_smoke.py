@@ -80,7 +80,9 @@ def test_a_participant_attacks_faces_and_deep_networks_are_measured(sets: str, t
     measured = {
         name: run(plan, tmp_path / f"deep-{name}") for name, plan in PAPER.plans(deep).items() if name.endswith("model")
     }
-    assert {record.status.value for each in (records, measured) for found in each.values() for record in found} == {"done"}
+    assert {record.status.value for each in (records, measured) for found in each.values() for record in found} == {
+        "done"
+    }
     tables = PAPER.tables(study, Records(records))
     assert all(row["property_auc"] is not None for name in ("layers", "mixed") for row in tables[name])
     assert all(row["share"] is not None for row in tasks.rows(deep, Records(measured)))

@@ -13,7 +13,12 @@ from leaktight.papers.layer_leakage.sources import find_faces, need_faces
 
 def test_an_archive_with_attributes_is_found(sets: str) -> None:
     found = need_faces(sets, "LFW", label="Male", private_property="Black", size=8)
-    assert (Path(found.path).name, found.table, found.label, found.private_property) == ("faces.npz", "", ("Male",), ("Black",))
+    assert (Path(found.path).name, found.table, found.label, found.private_property) == (
+        "faces.npz",
+        "",
+        ("Male",),
+        ("Black",),
+    )
     data = found.load()
     assert (data.shape, data.property_name, len(data.train) + len(data.test)) == ((3, 8, 8), "Black", 400)
 

@@ -101,7 +101,9 @@ def test_the_published_errors_of_mnist_cannot_be_ours(study: Study) -> None:
 
 
 @pytest.mark.parametrize(("which", "values"), TABLE_1.items())
-def test_table_1_agrees_with_tables_8_and_9_but_for_its_misprints(which: tuple[str, str], values: tuple[float, ...]) -> None:
+def test_table_1_agrees_with_tables_8_and_9_but_for_its_misprints(
+    which: tuple[str, str], values: tuple[float, ...]
+) -> None:
     data_set, mechanism = which
     other = MISPRINTS.get(which, {})
     assert CAP[data_set][mechanism] == tuple(other.get(place, value) for place, value in enumerate(values))

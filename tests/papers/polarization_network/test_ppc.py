@@ -39,7 +39,11 @@ def test_a_characteristic_has_a_point_for_each_strength(tables: Tables) -> None:
     rows = rows_where(tables["ppc"], batch_size=1)
     assert [(row["mechanism"], row["strength"]) for row in rows] == [
         ("none", 0.0),
-        *((mechanism, strength) for mechanism in ("Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN") for strength in (0.001, 0.5)),
+        *(
+            (mechanism, strength)
+            for mechanism in ("Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN")
+            for strength in (0.001, 0.5)
+        ),
     ]
 
 
@@ -87,5 +91,10 @@ def test_an_attack_that_failed_leaves_no_strongest(answered: Callable[..., Recor
     tables = PAPER.tables(setup, answered(lambda cell: cell.label == "label_reading"))
     row = rows_where(tables["ppc"], mechanism="SPN", strength=0.5, batch_size=1)[0]
     assert (row["label_reading"], row["strongest_membership"], row["strongest_reconstruction"]) == (None, None, 0.51)
-    assert rows_where(tables["cap"], mechanism="SPN, adaptive attacker", attack="membership", batch_size=1)[0]["cap"] is None
-    assert rows_where(tables["cap"], mechanism="SPN", attack="membership", batch_size=1)[0]["cap"] == pytest.approx(0.8 * 0.25)
+    assert (
+        rows_where(tables["cap"], mechanism="SPN, adaptive attacker", attack="membership", batch_size=1)[0]["cap"]
+        is None
+    )
+    assert rows_where(tables["cap"], mechanism="SPN", attack="membership", batch_size=1)[0]["cap"] == pytest.approx(
+        0.8 * 0.25
+    )

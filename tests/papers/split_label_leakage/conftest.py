@@ -85,7 +85,8 @@ def sets(tmp_path: Path) -> str:
     credit.mkdir()
     for part in ("train", "test"):
         lines = [
-            ",".join(str(value) for value in (int(row % 4 == 0), *([row % 3] * 13), *([row % 4] * 26))) for row in range(120)
+            ",".join(str(value) for value in (int(row % 4 == 0), *([row % 3] * 13), *([row % 4] * 26)))
+            for row in range(120)
         ]
         (clicks / f"criteo_{part}.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     names = [

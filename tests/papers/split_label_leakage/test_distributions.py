@@ -27,4 +27,6 @@ def test_moments_and_distributions_are_those_after_the_first_look(tables: Tables
     assert number(only("moments", defence="none", moment=2), "leak_auc") == pytest.approx(1.002)
     # The third of all names is the median of the negatives' norm.
     assert number(only("distributions", defence="none", moment=4, label="negative"), "norm_q50") == pytest.approx(2.4)
-    assert number(only("distributions", defence="sumKL L=0.4", moment=1, label="positive"), "cosine_q95") == pytest.approx(19.1)
+    assert number(
+        only("distributions", defence="sumKL L=0.4", moment=1, label="positive"), "cosine_q95"
+    ) == pytest.approx(19.1)

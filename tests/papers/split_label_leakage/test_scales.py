@@ -55,7 +55,9 @@ def test_credit_may_be_missing_and_is_told(sets: str) -> None:
     order = Order(scale="small", data=sets)
     assert len(studies(order)) == 3
     assert missing_sets(order) == ["UCI credit"]
-    assert PAPER.remarks(order, PAPER.setup(order)) == ["Left out, because the data folder has no such set: UCI credit."]
+    assert PAPER.remarks(order, PAPER.setup(order)) == [
+        "Left out, because the data folder has no such set: UCI credit."
+    ]
     assert missing_sets(Order()) == []
 
 
@@ -77,7 +79,9 @@ def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:
     assert (cut.network, cut.batch_size, cut.learning_rate) == (full.network, full.batch_size, full.learning_rate)
     assert isinstance(cut.data, Criteo)
     assert (cut.data.train_limit, cut.data.test_limit) == (2000, 1000)
-    [remark] = PAPER.remarks(Order(scale="paper", data=sets, steps=1), PAPER.setup(Order(scale="paper", data=sets, steps=1)))
+    [remark] = PAPER.remarks(
+        Order(scale="paper", data=sets, steps=1), PAPER.setup(Order(scale="paper", data=sets, steps=1))
+    )
     assert remark.startswith("Cut by --steps 1")
 
 

@@ -14,7 +14,9 @@ from leaktight.papers.split_label_leakage.scales import Study
 from leaktight.probes import Utility
 
 
-def test_the_chosen_number_of_steps_must_be_as_good_as_the_best(tables: Tables, find_check: Callable[..., Check]) -> None:
+def test_the_chosen_number_of_steps_must_be_as_good_as_the_best(
+    tables: Tables, find_check: Callable[..., Check]
+) -> None:
     start = "Held-out AUC"
     assert find_check(start).value == pytest.approx(0)
     rows_where(tables["steps"], steps=20)[0]["held_out_auc"] = 0.75

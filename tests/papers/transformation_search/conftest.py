@@ -75,7 +75,9 @@ def _answer(cell: Cell) -> Record:
     elif cell.label == "accuracy":
         for played in (0, 100, 200):
             for name, more in (("accuracy", 0.0), ("own_accuracy", 0.1)):
-                found.append(Reading(name=f"{name}_after_{played}", value=0.1 + played / 1000 + more, low=0.0, high=1.0))
+                found.append(
+                    Reading(name=f"{name}_after_{played}", value=0.1 + played / 1000 + more, low=0.0, high=1.0)
+                )
     else:
         known = {"ats2021-adaptive": 4.0}.get(cell.label, 0.0)
         value = 14 - drop + cell.seed / 10

@@ -30,7 +30,11 @@ def test_adaptive_attackers_know_the_policy_and_public_images_and_others_do_not(
     assert list(plan.probes) == ["Adam+Cosine", "ats2021-adaptive"]
     for label, probe in plan.probes.items():
         assert isinstance(probe, Attempt)
-        assert (Knows.DEFENCE in probe.threat.knows) is (Knows.AUXILIARY in probe.threat.knows) is label.startswith("ats2021")
+        assert (
+            (Knows.DEFENCE in probe.threat.knows)
+            is (Knows.AUXILIARY in probe.threat.knows)
+            is label.startswith("ats2021")
+        )
     found = attack(plans, "adaptive", "ats2021-adaptive")
     assert (found.distance, found.initial) == ("likelihood", "class_means")
     # Each outcome is a search of its own, and a search in the prior's coordinates needs no more than the preset has.

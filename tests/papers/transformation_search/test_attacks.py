@@ -27,7 +27,9 @@ def test_six_attacks_are_the_presets_cut_in_length_alone(
         assert found.model_dump(exclude=cut) == whole.model_dump(exclude=cut)
         long = study.variants.lbfgs if name.startswith("LBFGS") else study.variants.iterations
         assert (found.iterations, found.restarts) == (long, min(whole.restarts, study.variants.restarts))
-    assert {defence for defence in plans["cifar10-lenet-attacks"].defences if isinstance(defence, Transformation)} >= {HYBRID}
+    assert {defence for defence in plans["cifar10-lenet-attacks"].defences if isinstance(defence, Transformation)} >= {
+        HYBRID
+    }
 
 
 def test_table_2_has_six_attacks_on_three_policies(tables: Tables) -> None:

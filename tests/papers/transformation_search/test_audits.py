@@ -98,7 +98,9 @@ def test_ten_participants_train_by_federated_sgd(plans: Plans, study: Study) -> 
 def test_full_trainings_are_decayed_three_times(sets: str) -> None:
     study = study_of(Order(scale="paper", data=sets)).model_copy(update={"rounds": 80})
     found = {one.name: Policy.of("3+1") for one in study.subjects}
-    [scenario] = PAPER.plans(study.model_copy(update={"hybrids": found}))["cifar100-resnet20-policies"].scenarios.values()
+    [scenario] = PAPER.plans(study.model_copy(update={"hybrids": found}))[
+        "cifar100-resnet20-policies"
+    ].scenarios.values()
     assert isinstance(scenario, Federated)
     wanted = DecayedSgd(factor=0.1, rounds=(30, 50, 70), learning_rate=0.1, momentum=0.9)
     assert scenario.protocol == FedSGD(optimiser=wanted)

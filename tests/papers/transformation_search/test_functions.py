@@ -10,7 +10,9 @@ from leaktight.papers.transformation_search.functions import LOWEST
 from leaktight.transforms.library import LIBRARY, same_as
 
 
-def test_three_of_the_five_lowest_functions_must_be_the_paper_s(tables: Tables, find_check: Callable[..., Check]) -> None:
+def test_three_of_the_five_lowest_functions_must_be_the_paper_s(
+    tables: Tables, find_check: Callable[..., Check]
+) -> None:
     for row in tables["functions"]:
         row["rank"] = {3: 1, 15: 2, 18: 3, 0: 4, 2: 5}.get(int(str(row["function"])), 9)
     check = find_check("How many of the five lowest functions")

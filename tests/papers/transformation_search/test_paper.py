@@ -164,7 +164,9 @@ def test_nothing_is_planned_before_it_is_searched(order: Order) -> None:
         PAPER.plans(study_of(order))
 
 
-@pytest.mark.parametrize("table", ["points", "correlation", "training", "functions", "similarity", "adaptive", "privacy_aware"])
+@pytest.mark.parametrize(
+    "table", ["points", "correlation", "training", "functions", "similarity", "adaptive", "privacy_aware"]
+)
 def test_figures_are_told_in_sentences_with_their_source(table: str) -> None:
     rows = PAPER.published_tables()[table]
     assert rows
@@ -183,7 +185,9 @@ def test_tables_have_their_keys_and_no_row_twice(tables: Tables) -> None:
 
 def test_what_failed_is_a_gap(answered: Callable[..., Records], setup: Any) -> None:
     gaps = PAPER.tables(setup, answered(lambda cell: True))
-    assert {row["psnr"] for name in ("policies", "attacks", "defences", "transfer", "adaptive") for row in gaps[name]} == {None}
+    assert {
+        row["psnr"] for name in ("policies", "attacks", "defences", "transfer", "adaptive") for row in gaps[name]
+    } == {None}
     assert gaps["similarity"] == gaps["training"] == []
     assert {row["rank"] for row in gaps["functions"]} == {None}
     assert {row["with_original"] for row in gaps["privacy_aware"]} == {None}

@@ -11,7 +11,9 @@ from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes import SimilarityPath
 
 
-def test_the_last_layer_must_be_alike(tables: Tables, find_check: Callable[..., Check], put: Callable[..., None]) -> None:
+def test_the_last_layer_must_be_alike(
+    tables: Tables, find_check: Callable[..., Check], put: Callable[..., None]
+) -> None:
     start = "Similarity(none) - similarity(hybrid), last layer"
     assert find_check(start).value == pytest.approx(0.0)
     put(rows_where(tables["similarity"], policy="hybrid", layer=3), "similarity", 0.3)
@@ -28,6 +30,8 @@ def test_one_attack_is_followed_layer_by_layer(plans: Plans, study: Study) -> No
 def test_figure_6_numbers_layers_in_the_order_of_the_network(tables: Tables) -> None:
     rows = rows_where(tables["similarity"], policy="hybrid")
     assert [(row["layer"], row["name"], row["iterations"]) for row in rows] == [
-        (layer, name, moment) for layer, name in enumerate(("body.conv1", "body.conv2", "head"), start=1) for moment in (0, 50)
+        (layer, name, moment)
+        for layer, name in enumerate(("body.conv1", "body.conv2", "head"), start=1)
+        for moment in (0, 50)
     ]
     assert rows[1]["similarity"] == pytest.approx(0.1 + 0.5 - 6 / 20)

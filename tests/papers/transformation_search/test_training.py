@@ -21,7 +21,9 @@ def test_accuracies_during_training_are_compared_at_the_same_moments(
     assert not find_check(start).holds
 
 
-def test_accuracy_is_scored_on_the_untrained_model_and_measured_throughout_the_training(plans: Plans, study: Study) -> None:
+def test_accuracy_is_scored_on_the_untrained_model_and_measured_throughout_the_training(
+    plans: Plans, study: Study
+) -> None:
     untrained = plans["cifar10-lenet-untrained"]
     assert untrained.grid.stages == ("initial",)
     assert all(isinstance(probe, AccuracyScore) for probe in untrained.probes.values())

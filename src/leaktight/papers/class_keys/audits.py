@@ -144,7 +144,9 @@ def make_federation(study: Study, owned: Owned, rounds: int, spare: int = 0) -> 
         model=study.network,
         partition=ByClass(owned=owned),
         participants=len(owned),
-        protocol=RoundRobin(local_steps=study.local_steps, local_epochs=study.local_epochs or None, optimiser=study.optimiser),
+        protocol=RoundRobin(
+            local_steps=study.local_steps, local_epochs=study.local_epochs or None, optimiser=study.optimiser
+        ),
         rounds=rounds,
         batch_size=study.batch_size,
         spare_classes=spare,
@@ -204,7 +206,8 @@ def check_stopped(row: Row, who: str) -> list[Check]:
     """Look for the class that an attacker without a key was after, and for any other that it may have hit upon."""
     columns = {"recognised": "the victim's class", "recognised_any": "any class of the victim"}
     return [
-        at_most(f"Samples recognised as {words}, {who}", reading_of(row, column), STOPPED) for column, words in columns.items()
+        at_most(f"Samples recognised as {words}, {who}", reading_of(row, column), STOPPED)
+        for column, words in columns.items()
     ]
 
 

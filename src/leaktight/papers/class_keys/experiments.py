@@ -69,7 +69,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 
 def _rows(study: Study, records: Records) -> list[Row]:
-    blind, seeing, estimating = (audits.repeated_audits(study, part) for part in (audits.GUESSED, audits.KNOWN, BY_UPDATES))
+    blind, seeing, estimating = (
+        audits.repeated_audits(study, part) for part in (audits.GUESSED, audits.KNOWN, BY_UPDATES)
+    )
     known = ClassKeys(dimensions=study.dimensions)
     return [
         {**_place(study, PLAIN, 0), **audits.score_columns(records, blind, Undefended(), RANDOM)},

@@ -40,7 +40,9 @@ def plans(scope: Scope) -> Plans:
             scope, study, "accuracy over training", looks, compared
         )
         more = {
-            f"{count} participants": audits.make_federation(study, audits.deal_classes(study.classes, count), study.rounds)
+            f"{count} participants": audits.make_federation(
+                study, audits.deal_classes(study.classes, count), study.rounds
+            )
             for count in study.participants[1:]
         }
         if more:

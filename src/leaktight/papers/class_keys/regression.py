@@ -31,7 +31,8 @@ ACCURACY = {
 }
 """Table 1."""
 PUBLISHED: list[Row] = [
-    {"data_set": data_set, "objective": objective, "accuracy": value} for (objective, data_set), value in ACCURACY.items()
+    {"data_set": data_set, "objective": objective, "accuracy": value}
+    for (objective, data_set), value in ACCURACY.items()
 ]
 
 
@@ -72,7 +73,8 @@ def notes(scope: Scope) -> list[str]:
         classes = central.data.load().classes if central.name == CIFAR100 else 100
         if classes != 100:
             notes.append(
-                f"The CIFAR-100 of the data folder has {classes} classes, the paper's 100: their accuracies cannot be compared."
+                f"The CIFAR-100 of the data folder has {classes} classes, the paper's 100: their accuracies cannot be "
+                "compared."
             )
     return notes
 

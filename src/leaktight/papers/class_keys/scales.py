@@ -263,7 +263,9 @@ def _paper(data: str) -> Scope:
             "batch_size": 50,
             "local_epochs": 10,
             "optimiser": Adam(learning_rate=0.0003),
-            "attack": attack.model_copy(update={"generator_steps": 50, "fakes": 10, "optimiser": Adam(learning_rate=0.0001)}),
+            "attack": attack.model_copy(
+                update={"generator_steps": 50, "fakes": 10, "optimiser": Adam(learning_rate=0.0001)}
+            ),
         },
     )
     central = _central(data, (CIFAR10, CIFAR100), ResNet20(), steps=78_000, seeds=3, device="auto")
@@ -277,7 +279,9 @@ def _faces(data: str, digits: Study, loading: dict[str, Any], settings: dict[str
         return ()
     # Three of a person's ten pictures are for testing.
     own = {**loading, "test_share": 0.3} if isinstance(faces, Npz) else loading
-    return (digits.model_copy(update={"name": OLIVETTI, "data": faces.model_copy(update=own), "classes": 40, **settings}),)
+    return (
+        digits.model_copy(update={"name": OLIVETTI, "data": faces.model_copy(update=own), "classes": 40, **settings}),
+    )
 
 
 def _central(

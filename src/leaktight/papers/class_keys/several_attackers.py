@@ -59,7 +59,9 @@ def _plan(scope: Scope, study: Study) -> Plan:
     attack = audits.attack_in(study, 0, class_key="random", accomplices=accomplices)
     return Plan(
         title=f"{study.name}: {study.crowd - 1} attackers on class {attack.victim_class}",
-        scenarios={f"{study.crowd - 1} attackers": audits.make_federation(study, _ownership(study), study.rounds, spare=1)},
+        scenarios={
+            f"{study.crowd - 1} attackers": audits.make_federation(study, _ownership(study), study.rounds, spare=1)
+        },
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={RANDOM: attempt(attack)},
         grid=audits.at_end(study.crowd, *range(scope.seed, scope.seed + study.seeds)),

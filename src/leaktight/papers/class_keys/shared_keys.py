@@ -26,7 +26,9 @@ PUBLISHED = claims(
 
 def rows(scope: Scope, records: Records) -> list[Row]:
     """Return the largest score of a class with two keys, and the largest with any other key, over all repeats."""
-    return [_row(dimensions, scope.repeats, public_draws(scope.seed, "shared", dimensions)) for dimensions in scope.shared]
+    return [
+        _row(dimensions, scope.repeats, public_draws(scope.seed, "shared", dimensions)) for dimensions in scope.shared
+    ]
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
@@ -39,7 +41,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             None if score is None else score - ROOT,
             POINTS,
         ),
-        at_most(f"Largest overlap of a shared class with another key, {words}", number(rows[-1], "largest_other"), STOPPED),
+        at_most(
+            f"Largest overlap of a shared class with another key, {words}", number(rows[-1], "largest_other"), STOPPED
+        ),
     ]
 
 

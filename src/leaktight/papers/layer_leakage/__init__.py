@@ -58,7 +58,9 @@ def _notes(study: Study) -> list[str]:
         notes.append(FLAGS)
     sizes = {getattr(subject.data, "size", None) for subject in study.subjects if subject.data_set == LFW} - {None}
     if sizes:
-        notes.append(f"Faces are cut to their middle square and brought to {sizes.pop()} pixels a side; the paper's are 62x47.")
+        notes.append(
+            f"Faces are cut to their middle square and brought to {sizes.pop()} pixels a side; the paper's are 62x47."
+        )
     return [*notes, SERVER] if study.seat == "server" else notes
 
 

@@ -58,12 +58,18 @@ def audit_name(subject: Subject, part: str) -> str:
 
 def plan_leaks(study: Study) -> Plans:
     """Attack gradients throughout training, layer by layer, and measure their V-information (Fig. 2, 3)."""
-    return {audit_name(subject, LEAK): plan_attack(study, subject, study.networks, study.seeds) for subject in study.subjects}
+    return {
+        audit_name(subject, LEAK): plan_attack(study, subject, study.networks, study.seeds)
+        for subject in study.subjects
+    }
 
 
 def plan_models(study: Study) -> Plans:
     """Measure sensitivity and mutual information of the model at the end of the training run (Fig. 2, 4, 9)."""
-    return {audit_name(subject, MODEL): plan_model(study, subject, study.networks, study.seeds) for subject in study.subjects}
+    return {
+        audit_name(subject, MODEL): plan_model(study, subject, study.networks, study.seeds)
+        for subject in study.subjects
+    }
 
 
 def plan_other_attacks(study: Study) -> Plans:
@@ -195,7 +201,9 @@ def _during(
     seeds: int,
     share: float = 1.0,
 ) -> Plan:
-    grid = Grid(seeds=_seeds(study, seeds), stages=("training",), batch_sizes=(study.batch_size,), victims=study.messages)
+    grid = Grid(
+        seeds=_seeds(study, seeds), stages=("training",), batch_sizes=(study.batch_size,), victims=study.messages
+    )
     return Plan(
         title=f"{subject.data_set}, {subject.task}, {subject.private}: {what}",
         scenarios=_scenarios(study, subject, networks, share),

@@ -27,4 +27,6 @@ def rows(study: Study, records: Records) -> list[Row]:
     ]
 
 
-EXPERIMENT = Experiment(table="entries", keys=(*KEYS, "entries"), plans=classifiers.plans, rows=rows, published=PUBLISHED)
+EXPERIMENT = Experiment(
+    table="entries", keys=(*KEYS, "entries"), plans=classifiers.plans, rows=rows, published=PUBLISHED
+)

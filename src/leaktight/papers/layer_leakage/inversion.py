@@ -25,7 +25,9 @@ SINGLE = (
     "The gradient of the first layer has fewer numbers than an image has pixels, so that by itself it cannot determine "
     "one; compare the columns `numbers` and `pixels` of the table `inversion`."
 )
-PUBLISHED = claims(("The gradient of the first layer tends to be the most important for a reconstruction.", "9.2, Fig. 10"))
+PUBLISHED = claims(
+    ("The gradient of the first layer tends to be the most important for a reconstruction.", "9.2, Fig. 10")
+)
 
 
 def plans(study: Study) -> Plans:

@@ -16,7 +16,9 @@ from leaktight.papers.row import Row, groups, reading_of
 def plans(study: Study) -> Plans:
     """Attack every subject once more, with mixed batches."""
     return {
-        audits.audit_name(subject, audits.MIXED): audits.plan_attack(study, subject, study.mixed_on, study.seeds, study.mixed)
+        audits.audit_name(subject, audits.MIXED): audits.plan_attack(
+            study, subject, study.mixed_on, study.seeds, study.mixed
+        )
         for subject in study.subjects
     }
 
@@ -42,7 +44,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         for (network,), own in groups(rows, "network")
     ]
     words = "V-information of mixed batches"
-    return correlations + audits.check_places(rows, audits.V_INFORMATION, words, "data_set", "task", "property", "network")
+    return correlations + audits.check_places(
+        rows, audits.V_INFORMATION, words, "data_set", "task", "property", "network"
+    )
 
 
 def notes(study: Study) -> list[str]:

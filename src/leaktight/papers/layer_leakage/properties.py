@@ -71,7 +71,9 @@ def _information(rows: Sequence[Row], subject: Subject, place: Row) -> float | N
 
 
 def _coefficient(correlation: Correlation | None, name: str) -> Row:
-    return {column: value for column, value in correlation_columns(correlation, name).items() if column.startswith(name)}
+    return {
+        column: value for column, value in correlation_columns(correlation, name).items() if column.startswith(name)
+    }
 
 
 EXPERIMENT = Experiment(

@@ -159,7 +159,9 @@ def _smoke(data: str) -> Study:
         subjects=(Subject(data_set="digits", task="parity", private="6 or more", data=parity),),
         networks=(ALEXNET,),
         compared=(ALEXNET,),
-        properties=(Subject(data_set="digits", task="parity", private="odd", data=ClassProperty(data=parity, label=1)),),
+        properties=(
+            Subject(data_set="digits", task="parity", private="odd", data=ClassProperty(data=parity, label=1)),
+        ),
         properties_on=ALEXNET,
         tasks=(Subject(data_set="digits", task="digit", private="8", data=ClassProperty(data=digits, label=8)),),
         inversion=Inversion(
@@ -237,7 +239,9 @@ def _lfw(data: str, task: str, private: str, **settings: Any) -> Subject:
     return Subject(data_set=LFW, task=task, private=private, data=source)
 
 
-def _find_subject(data: str, name: str, task: str, label: tuple[str, ...], private: str, **settings: Any) -> Subject | None:
+def _find_subject(
+    data: str, name: str, task: str, label: tuple[str, ...], private: str, **settings: Any
+) -> Subject | None:
     source = find_faces(data, name, label=label, private_property=_PRIVATE[private], **settings)
     return None if source is None else Subject(data_set=name, task=task, private=private, data=source)
 

@@ -22,7 +22,9 @@ PUBLISHED = claims(
 def plans(study: Study) -> Plans:
     """Measure the models of all subjects, and of the further tasks."""
     further = {
-        audits.audit_name(subject, audits.MODEL): audits.plan_model(study, subject, convolutional(study.networks), study.few)
+        audits.audit_name(subject, audits.MODEL): audits.plan_model(
+            study, subject, convolutional(study.networks), study.few
+        )
         for subject in study.tasks
     }
     return audits.plan_models(study) | further
@@ -34,7 +36,9 @@ def rows(study: Study, records: Records) -> list[Row]:
     return [
         {
             **place,
-            **audits.measured_columns("share", records, subject, audits.MODEL, network, audits.SENSITIVITY, name, layer),
+            **audits.measured_columns(
+                "share", records, subject, audits.MODEL, network, audits.SENSITIVITY, name, layer
+            ),
             **audits.accuracy_columns(records, subject, audits.MODEL, network, audits.SENSITIVITY),
         }
         for subject in (*study.subjects, *study.tasks)

@@ -107,7 +107,9 @@ def focus_of(rows: Sequence[Row]) -> str:
     return FOCUS if FOCUS in names else names[0]
 
 
-def compare_strengths(ones: Sequence[Row], others: Sequence[Row], column: str, compare: Compare) -> list[Reading | None]:
+def compare_strengths(
+    ones: Sequence[Row], others: Sequence[Row], column: str, compare: Compare
+) -> list[Reading | None]:
     """Compare a column of two settings at each strength."""
     return [compare(reading_of(row, column), value_at(others, column, strength=row["strength"])) for row in ones]
 
@@ -163,7 +165,9 @@ def _accuracies(study: Study) -> Plan:
         device=study.device,
     )
     defences = sweep_mechanisms(study.noise, study.alpha2).values()
-    return make_plan(f"{study.name}: accuracies", {"round robin": scenario}, defences, {"utility": Utility()}, study.seed)
+    return make_plan(
+        f"{study.name}: accuracies", {"round robin": scenario}, defences, {"utility": Utility()}, study.seed
+    )
 
 
 def _attacks(study: Study, sweep: Sweep) -> Plan:
@@ -182,7 +186,9 @@ def _plan_modelled(study: Study, sweep: Sweep) -> Plan:
     iterations = min(300, 20 * sweep.iterations)
     knowing = Attempt(attack=preset(ADAPTIVE, iterations=iterations), threat=threat, metrics=METRICS)
     probes = {**_plain(sweep), ADAPTIVE: knowing}
-    defences = [defence for (name, _), defence in sweep_mechanisms(sweep.noise, sweep.alpha2).items() if name in MODELLED]
+    defences = [
+        defence for (name, _), defence in sweep_mechanisms(sweep.noise, sweep.alpha2).items() if name in MODELLED
+    ]
     return _sweep(f"{study.name}: attacks by who knows the defence", study, sweep, defences, probes)
 
 

@@ -102,7 +102,9 @@ def published_rows() -> list[Row]:
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether polarization is best, also where the attacker knows the mechanism."""
     pairs = [(SPN, other) for other in (GAUSSIAN, PPDL_05, PPDL_30)]
-    pairs += [(against_adaptive(SPN), other) for other in (GAUSSIAN, against_adaptive(PPDL_05), against_adaptive(PPDL_30))]
+    pairs += [
+        (against_adaptive(SPN), other) for other in (GAUSSIAN, against_adaptive(PPDL_05), against_adaptive(PPDL_30))
+    ]
     return [_is_above(rows, *pair) for pair in pairs]
 
 
@@ -124,7 +126,9 @@ def notes(studies: Sequence[Study]) -> list[str]:
     return [*notes, CLIPPED] if any(study.name == DARK for study in studies) else notes
 
 
-def _row(study: Study, records: Records, sweep: Sweep, mechanism: str, attack: str, batch_size: int, knowing: bool) -> Row:
+def _row(
+    study: Study, records: Records, sweep: Sweep, mechanism: str, attack: str, batch_size: int, knowing: bool
+) -> Row:
     points = []
     settings = sweep_mechanisms(sweep.noise, sweep.alpha2).items()
     wanted = [(strength, defence) for (name, strength), defence in settings if name == mechanism]

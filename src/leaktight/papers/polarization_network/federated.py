@@ -47,7 +47,9 @@ def plans(studies: Sequence[Study]) -> Plans:
             }
             probes = {"utility": Utility()}
             defences = [defence for name, defence in _trainings(federation).items() if name != AVERAGED]
-            plans[together] = make_plan(f"{title}, federated averaging", dict(scenarios), defences, dict(probes), study.seed)
+            plans[together] = make_plan(
+                f"{title}, federated averaging", dict(scenarios), defences, dict(probes), study.seed
+            )
             plans[alone] = make_plan(f"{title}, standalone", singly, (), dict(probes), study.seed)
     return plans
 

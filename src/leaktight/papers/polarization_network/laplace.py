@@ -13,7 +13,9 @@ from leaktight.papers.polarization_network.scales import Study
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, rows_where
 
-PUBLISHED = claims(("Laplace and Gaussian noise of the same scale have almost the same ratio and rMSE.", "5.6, Fig. 26"))
+PUBLISHED = claims(
+    ("Laplace and Gaussian noise of the same scale have almost the same ratio and rMSE.", "5.6, Fig. 26")
+)
 
 
 def rows(studies: Sequence[Study], records: Records) -> list[Row]:

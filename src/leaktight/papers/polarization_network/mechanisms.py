@@ -82,7 +82,9 @@ def sweep_mechanisms(noise: Sequence[float], alpha2: Sequence[float]) -> dict[tu
     """
     strengths = {"noise": noise, "alpha2": alpha2}
     return {
-        (mechanism.name, value): mechanism.make(value) for mechanism in MECHANISMS for value in strengths[mechanism.strengths]
+        (mechanism.name, value): mechanism.make(value)
+        for mechanism in MECHANISMS
+        for value in strengths[mechanism.strengths]
     }
 
 

@@ -32,7 +32,8 @@ KNOWING = (
 PUBLISHED = claims(
     ("In red regions (ratios from tens) pixels of the training data are almost completely disclosed.", "4.2, Fig. 5"),
     (
-        "In green regions (ratio below 1) accuracy drops by more than 20 points on CIFAR10, 5 on MNIST, for DP and PPDL.",
+        "In green regions (ratio below 1) accuracy drops by more than 20 points on CIFAR10, 5 on MNIST, for DP and "
+        "PPDL.",
         "4.2",
     ),
     ("SPN keeps its accuracy although its perturbation exceeds the gradient.", "4.2"),
@@ -86,7 +87,9 @@ def _point(study: Study, records: Records, name: str, strength: float, defence: 
     knowing = name in MODELLED
     for aim in DISTANCES:
         row |= columns(aim, audits.distance(study, records, aim, defence, batch_size))
-    row |= columns(audits.LABELS, audits.distance(study, records, audits.MEMBERSHIP, defence, batch_size, audits.LABELS))
+    row |= columns(
+        audits.LABELS, audits.distance(study, records, audits.MEMBERSHIP, defence, batch_size, audits.LABELS)
+    )
     for aim in DISTANCES:
         adaptive = audits.distance(study, records, aim, defence, batch_size, audits.ADAPTIVE) if knowing else None
         row |= columns(f"adaptive_{aim}", adaptive)

@@ -134,7 +134,9 @@ def missing_sets(order: Order) -> list[str]:
 
 def _smoke(data: str) -> list[Study]:
     few: dict[str, Any] = {"noise": (0.001, 0.5), "alpha2": (0.001, 0.5)}
-    federation = Federation(network=AlexNet(width=2), clients=(4,), rounds=3, batch_size=32, learning_rate=0.05, sample=1)
+    federation = Federation(
+        network=AlexNet(width=2), clients=(4,), rounds=3, batch_size=32, learning_rate=0.05, sample=1
+    )
     return [
         Study(
             name="digits",
@@ -212,7 +214,9 @@ def _cut(study: Study, steps: int) -> Study:
     sweeps = [sweep.model_copy(update={**few, "iterations": min(steps, sweep.iterations)}) for sweep in study.sweeps]
     least = {"sample": 1, "batch_size": 2}
     federations = [
-        each.model_copy(update={**least, "clients": each.clients[:1], "rounds": min(steps, each.rounds), "local_steps": steps})
+        each.model_copy(
+            update={**least, "clients": each.clients[:1], "rounds": min(steps, each.rounds), "local_steps": steps}
+        )
         for each in study.federations
     ]
     return study.model_copy(

@@ -55,7 +55,8 @@ PAPER: Paper[Sequence[Study]] = Paper(
     title="Label Leakage and Protection in Two-party Split Learning (Li et al. 2021)",
     setup=studies,
     experiments=tuple(
-        module.EXPERIMENT for module in (moments, distributions, training, attacks, layers, trade_off, equal_leak, steps)
+        module.EXPERIMENT
+        for module in (moments, distributions, training, attacks, layers, trade_off, equal_leak, steps)
     ),
     cut=describe_cut,
     missing_sets=missing_sets,

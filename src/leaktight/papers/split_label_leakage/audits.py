@@ -66,12 +66,16 @@ def at_look(study: Study, records: Records, defence: str, probe: str, name: str,
     return reading.each[look] if reading and len(reading.each) == LOOKS + 1 else None
 
 
-def leak_readings(study: Study, records: Records, defence: str, attack: str, name: str, layer: str | None = None) -> Readings:
+def leak_readings(
+    study: Study, records: Records, defence: str, attack: str, name: str, layer: str | None = None
+) -> Readings:
     """Return a reading of an attack of Fig. 2 for each seed that was done; None stands for the cut layer."""
     return _runs(study, records, defence, attack).readings(name, layer=layer)
 
 
-def leak_values(study: Study, records: Records, defence: str, attack: str, name: str, layer: str | None = None) -> BySeed:
+def leak_values(
+    study: Study, records: Records, defence: str, attack: str, name: str, layer: str | None = None
+) -> BySeed:
     """Return the values of such a reading."""
     return {seed: one.value for seed, one in leak_readings(study, records, defence, attack, name, layer).items()}
 

@@ -45,7 +45,9 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the medians of both classes at each moment without protection: the error differs, the slope does not."""
-    return [check for (name,), own in groups(rows, "data_set") for check in _checks(rows_where(own, defence=NONE), name)]
+    return [
+        check for (name,), own in groups(rows, "data_set") for check in _checks(rows_where(own, defence=NONE), name)
+    ]
 
 
 def _checks(rows: Sequence[Row], name: str) -> list[Check]:

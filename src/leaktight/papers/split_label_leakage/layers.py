@@ -42,4 +42,6 @@ def _layers(study: Study) -> dict[int, str | None]:
     return {number: f"relu{number}" if number < depth else None for number in range(1, depth + 1)}
 
 
-EXPERIMENT = Experiment(table="layers", keys=("data_set", "defence", "layer"), plans=plan_leaks, rows=rows, published=PUBLISHED)
+EXPERIMENT = Experiment(
+    table="layers", keys=("data_set", "defence", "layer"), plans=plan_leaks, rows=rows, published=PUBLISHED
+)

@@ -15,7 +15,8 @@ LEAK_AUC = (0.9832, 0.8862, 0.9098, 0.9229)
 """After 100, 200, 300 and 400 steps, cut in the middle, without protection (section 2.2); both parties hold all
 columns."""
 PUBLISHED: list[Row] = [
-    {"data_set": CRITEO_ALL, "defence": NONE, "moment": look, "leak_auc": value} for look, value in enumerate(LEAK_AUC, start=1)
+    {"data_set": CRITEO_ALL, "defence": NONE, "moment": look, "leak_auc": value}
+    for look, value in enumerate(LEAK_AUC, start=1)
 ]
 
 

@@ -45,7 +45,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         known = [value for row in own if (value := number(row, "held_out_auc")) is not None]
         chosen = value_at(own, "held_out_auc", chosen=True)
         lost = max(known) - chosen.value if known and chosen is not None else None
-        verdicts.append(at_most(f"Held-out AUC of the best number of steps - that of the chosen one, {name}", lost, LOST))
+        verdicts.append(
+            at_most(f"Held-out AUC of the best number of steps - that of the chosen one, {name}", lost, LOST)
+        )
     return verdicts
 
 

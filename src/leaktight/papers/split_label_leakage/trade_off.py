@@ -15,7 +15,11 @@ from leaktight.papers.split_label_leakage.scales import Study
 LOST = 0.02
 """How much test AUC may be lost."""
 COLUMNS = dict(
-    zip((*audits.ATTACKS, audits.STRONGEST), ("norm_q95", "direction_q95", "clustering_q95", "strongest_q95"), strict=True)
+    zip(
+        (*audits.ATTACKS, audits.STRONGEST),
+        ("norm_q95", "direction_q95", "clustering_q95", "strongest_q95"),
+        strict=True,
+    )
 )
 PUBLISHED = claims(
     ("More noise lowers the leak AUC and may hurt the model.", "3"),
@@ -31,7 +35,9 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask for the price of the protection."""
     return [
-        at_most(f"Test AUC(unprotected) - Test AUC({PROTECTED}), {name}", value_at(own, "lost_auc", defence=PROTECTED), LOST)
+        at_most(
+            f"Test AUC(unprotected) - Test AUC({PROTECTED}), {name}", value_at(own, "lost_auc", defence=PROTECTED), LOST
+        )
         for (name,), own in groups(rows, "data_set")
     ]
 

@@ -32,7 +32,10 @@ TABLE_3: dict[str, tuple[float, float]] = {
     HYBRID: (7.64, 77.92),
 }
 PUBLISHED: list[Row] = [
-    *({"data_set": CIFAR100, "network": RESNET, "defence": name, **published_columns(*pair)} for name, pair in TABLE_3.items()),
+    *(
+        {"data_set": CIFAR100, "network": RESNET, "defence": name, **published_columns(*pair)}
+        for name, pair in TABLE_3.items()
+    ),
     *claims(
         (
             "Pruning and noise leave PSNR at 9.7 to 12.7 dB, and the stronger ones cost 7 to 37 points of accuracy; "

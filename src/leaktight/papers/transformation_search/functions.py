@@ -22,7 +22,8 @@ COMMON = 3
 """How many of the five lowest functions must be the paper's."""
 PUBLISHED = claims(
     (
-        "The five lowest scores are those of 3 (translateX), 15 (brightness), 18 (contrast), 26 (brightness) and 1 (contrast).",
+        "The five lowest scores are those of 3 (translateX), 15 (brightness), 18 (contrast), 26 (brightness) and 1 "
+        "(contrast).",
         "5.4, Fig. 5",
     )
 )
@@ -55,7 +56,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         ranked = [row for row in own if number(row, "rank") is not None]
         lowest = {row["function"] for row in ranked if (number(row, "rank") or 0) <= len(LOWEST)}
         count = float(len(lowest & set(LOWEST))) if ranked else None
-        verdicts.append(at_least(f"How many of the five lowest functions are the paper's, {', '.join(place)}", count, COMMON))
+        verdicts.append(
+            at_least(f"How many of the five lowest functions are the paper's, {', '.join(place)}", count, COMMON)
+        )
     return verdicts
 
 

@@ -111,14 +111,18 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         hybrid, *parts = (value_at(own, audits.ACCURACY, policy=name) for name in (HYBRID, FIRST, SECOND))
         verdicts += [
             above(f"PSNR(none) - its chance level in dB: the attack works, {place}", audits.gain_over_chance(own), 0),
-            at_least(f"PSNR(none) - PSNR(hybrid) in dB, {place}", value_at(own, "psnr_drop", policy=HYBRID), audits.DROP),
+            at_least(
+                f"PSNR(none) - PSNR(hybrid) in dB, {place}", value_at(own, "psnr_drop", policy=HYBRID), audits.DROP
+            ),
             at_least(
                 f"Accuracy(hybrid) - accuracy(none), {place}",
                 value_at(own, "accuracy_change", policy=HYBRID),
                 -LOST.get(data_set, 0.01),
             ),
             check_below_random(own, place),
-            above(f"Accuracy(hybrid) - mean accuracy of its two policies, {place}", difference(hybrid, mean_of(parts)), 0),
+            above(
+                f"Accuracy(hybrid) - mean accuracy of its two policies, {place}", difference(hybrid, mean_of(parts)), 0
+            ),
         ]
     return verdicts
 
@@ -166,7 +170,9 @@ def _policies(study: Study, subject: Subject) -> Plan:
 def _plan_accuracy_scores(study: Study) -> Plan:
     """Score what policies may cost in accuracy, on the untrained model."""
     policies = (None, *all_policies(study, study.focus).values())
-    probes: dict[str, Probe] = {score_label(policy): AccuracyScore(policy=policy, samples=study.samples) for policy in policies}
+    probes: dict[str, Probe] = {
+        score_label(policy): AccuracyScore(policy=policy, samples=study.samples) for policy in policies
+    }
     scenario = audits.make_scenario(study, study.focus).model_copy(update={"rounds": 0})
     title = audits.make_title(study.focus, "accuracy scores")
     return audits.make_plan(title, scenario, (), probes, (study.seed,), 1, stages=("initial",))

@@ -81,4 +81,6 @@ def _accuracy(cells: Records, defences: Sequence[Defence]) -> Reading | None:
     return mean and mean.model_copy(update={"n": sum(reading.n for reading in readings)})
 
 
-EXPERIMENT = Experiment(table="privacy_aware", keys=(*PLACE, "policy", "attack"), plans=plans, rows=rows, published=PUBLISHED)
+EXPERIMENT = Experiment(
+    table="privacy_aware", keys=(*PLACE, "policy", "attack"), plans=plans, rows=rows, published=PUBLISHED
+)

@@ -277,7 +277,8 @@ def _paper(data: str) -> Study:
     return Study(
         subjects=tuple(subjects.values()),
         transfers=tuple(
-            subjects[FASHION, network].model_copy(update={"source": subjects[CIFAR100, network].name}) for network in networks
+            subjects[FASHION, network].model_copy(update={"source": subjects[CIFAR100, network].name})
+            for network in networks
         ),
         explained=subjects[CIFAR100, RESNET].name,
         search=SearchSize(candidates=1500, images=100, epochs=50, method="random"),

@@ -60,7 +60,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 def _rows(place: Row, record: Record) -> list[Row]:
     readings = [reading for reading in record.readings if reading.name.startswith(AFTER)]
     # The trained layers in the order of the network, as the first moment has them.
-    order = {layer: number for number, layer in enumerate(dict.fromkeys(reading.layer for reading in readings), start=1)}
+    order = {
+        layer: number for number, layer in enumerate(dict.fromkeys(reading.layer for reading in readings), start=1)
+    }
     return [
         {
             **place,

@@ -22,7 +22,9 @@ class NearGrey(Prior):
     kind: Literal["example_near_grey"] = "example_near_grey"
     spread: float = Field(0.25, gt=0)
 
-    def coordinates(self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int) -> Coordinates:
+    def coordinates(
+        self, shape: tuple[int, ...], normalise: nn.Module, public: Batch | None, classes: int
+    ) -> Coordinates:
         """Return coordinates in which the prior is the standard normal law."""
         return _Grey(shape, self.spread)
 

@@ -45,7 +45,7 @@ def test_an_experiment_needs_no_more_than_a_table() -> None:
     assert (list(tables), list(paper.published_tables()), paper.checks(tables)) == (["t", "u"], ["u"], [])
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=str)
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
 def test_every_paper_has_each_table_once_and_published_rows_have_its_keys(paper: Paper[Any]) -> None:
     assert len(paper.keys) == len(paper.experiments)
     for table, rows in paper.published_tables().items():

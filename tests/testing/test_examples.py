@@ -12,8 +12,13 @@ from leaktight.attacks import preset
 from leaktight.channels import AddNoise
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Undefended
+from leaktight.core.metric import Reading
 from leaktight.core.random import stream
+from leaktight.core.record import Record
 from leaktight.core.threat import Knows, ThreatModel
+from leaktight.findings.rows import rows_of
+from leaktight.findings.sentence import sentence_of
+from leaktight.findings.verdict import judge
 from leaktight.metrics import PSNR
 from leaktight.testing import check_attack, check_channel, check_defence, check_metric, check_value, toy_run
 from leaktight.testing.conformance import ConformanceError
@@ -22,6 +27,7 @@ from leaktight.testing.examples.edge_error import EdgeError
 from leaktight.testing.examples.known_brightness import KnownBrightness
 from leaktight.testing.examples.mean_image import MeanImage
 from leaktight.testing.examples.near_grey import NearGrey
+from leaktight.testing.examples.outlines import Outlines
 from leaktight.testing.examples.stripes import Stripes
 from leaktight.testing.examples.two_layers import TwoLayers
 
@@ -69,6 +75,30 @@ def test_the_attack_runs_and_is_told_from_one_that_reads_messages() -> None:
 
 def test_the_metric_conforms() -> None:
     check_metric(EdgeError())
+
+
+def test_the_leak_kind_judges_what_the_metric_measured(made) -> None:
+    def record(value: float, **settings) -> Record:
+        edges = Reading(
+            name="example_edge_error",
+            value=value,
+            low=value / 2,
+            high=2 * value,
+            n=8,
+            chance=0.2,
+            leaks="low",
+            against="raw",
+        )
+        return made.record(psnr=None, extra=(edges,), **settings)
+
+    noise = Damping(std=0.5)
+    judgements = {
+        one.defence.kind: one
+        for one in judge(rows_of([record(0.001), record(0.05, defence=noise)]))
+        if one.kind == Outlines()
+    }
+    assert {kind: one.verdict for kind, one in judgements.items()} == {"none": "leaks", "example_damping": "leaks"}
+    assert "Outlines come back with an edge error of 0.05, against 0.001 without it" in sentence_of(judgements["example_damping"])
 
 
 def test_the_network_learns_the_data() -> None:

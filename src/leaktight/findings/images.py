@@ -158,7 +158,7 @@ class Images(LeakKind):
         return show_count(reading) if reading.name == STATEMENT else f"{reading.value:.3g}"
 
     def measure(self, row: Row) -> str:
-        """Say what is show_count, or the name of what was reached."""
+        """Say what is counted, or the name of what was reached."""
         reading = self.reading(row)
         if reading is None:
             return ""

@@ -245,7 +245,7 @@ class LeakKind(Registered):
         return None
 
     def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
-        """Say what a reader must know of what is show_count."""
+        """Say what a reader must know of what is counted."""
         return ""
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> Mapping[str, str]:

@@ -238,7 +238,7 @@ def _own_handler() -> Iterator[None]:
 def _end_all(folder: Path) -> None:
     """End the processes whose files are in a folder of our own: all parts of a Ray are told of it by their command lines."""
     command = ["ps", "-A", "-ww", "-o", "pid=,args="]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
     for pid, words in (line.split(maxsplit=1) for line in listing.splitlines()):
         if f"{folder}/" in words:
             with suppress(ProcessLookupError, PermissionError):

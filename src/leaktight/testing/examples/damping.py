@@ -17,7 +17,7 @@ from leaktight.defences.finite import finite
 
 
 class Damping(Defence):
-    """Multiply every entry by a public factor and add Gaussian noise, for whoever wants to see how a defence is written.
+    """Multiply every entry by a public factor and add Gaussian noise: an example of a defence.
 
     What crosses the boundary: the message times `factor`, plus noise.
 
@@ -36,18 +36,25 @@ class Damping(Defence):
     std: float = Field(0.01, ge=0)
 
     @property
+    def off(self) -> bool:
+        """Whether it changes nothing."""
+        return self.std == 0 and self.factor == 1
+
+    @property
     def promise(self) -> Literal["noise"] | None:
         """Noise that is new in every message, unless there is none."""
         return "noise" if self.std else None
 
     def channel(self, task: Task) -> Channel:
         """State both steps, so that every attack that searches knows them."""
+        if self.off:
+            return Channel()
         return Channel(message=(Multiply(self.factor), AddNoise(std=self.std)))
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Damp the message and add noise from the party's own stream."""
         finite(message, self.kind)
-        if self.std == 0 and self.factor == 1:
+        if self.off:
             return message
         return message.map(lambda tensor: self.factor * tensor + self.std * local.draws.normal_like(tensor))
 

@@ -17,7 +17,7 @@ from leaktight.defences.finite import finite
 
 
 class Damping(Defence):
-    """Multiply every entry by a public factor and add Gaussian noise, for whoever wants to see how a defence is written.
+    """Multiply every entry by a public factor and add Gaussian noise, for whoever wants to see how to write a defence.
 
     What crosses the boundary: the message times `factor`, plus noise.
 

@@ -13,7 +13,7 @@ from leaktight.metrics.pairing import is_image
 
 
 class EdgeError(Comparison):
-    """Mean squared error of the differences between neighbouring pixels, for whoever wants to see how a metric is written.
+    """Mean squared error of differences between neighbouring pixels, for whoever wants to see how to write a metric.
 
     Pairing, intervals, chance levels and both batches (raw and used) come from `Comparison`.
     """

@@ -1,4 +1,6 @@
-"""Rows of the layers benchmark: the sensitivity of every layer of VGG11Net for one example, against `torch.autograd.functional.jacobian`.
+"""Rows of the layers benchmark: the sensitivity of every layer of VGG11Net for one example.
+
+The comparison is with `torch.autograd.functional.jacobian`.
 
 Time: that function's reverse mode goes backward once for each entry of a gradient. Layers of at most 500 entries are
 done whole; of every other layer 40 rows from the middle of its weights are done, and the time for one of them counts

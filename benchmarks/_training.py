@@ -1,4 +1,4 @@
-"""Rows of the split benchmark: two parties in one process against plain PyTorch that trains the same network unsplit."""
+"""Rows of the split benchmark: two parties in one process against plain PyTorch on the same network unsplit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def _seconds(work: Callable[[], None], times: int) -> float:
 
 
 def _trainings(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return one step of two parties and one of a joint loop, from the same weights of Wide & Deep for rows like Criteo's."""
+    """Return one training step of two parties and one of a joint loop, both from the same weights.
+
+    The model is Wide & Deep, for rows like Criteo's.
+    """
     columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
     rng, count = stream(0, "rows"), 2 * batch
     numbers, ids = (

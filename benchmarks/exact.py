@@ -1,4 +1,4 @@
-"""How much algebra alone reads: `analytic` on bundled digits and the untrained MLP, by size of the batch and by defence.
+"""How much algebra alone reads: `analytic` on bundled digits and the untrained MLP, by batch size and by defence.
 
 Tolerances were chosen on other seeds and frozen before. Each row is a mean over 25 batches, or 40 of one image: the
 share of examples that some answer gives with no pixel off by 0.01, how many certified answers of a batch are wrong, and

@@ -1,4 +1,6 @@
-"""Gradient inversion against the same attack as a plain PyTorch loop, one victim at a time: time to 35 dB, cost of an evaluation, memory.
+"""Gradient inversion against the same attack as a plain PyTorch loop, one victim at a time.
+
+The rows are the time to 35 dB, the cost of an evaluation, and memory.
 
 Both use all cores: the loop through torch's threads, the engine as an audit runs it, in one process per core with one
 thread each. Tracing counts, starting processes and making the victims' messages do not. Nor does looking at the truth,

@@ -1,9 +1,10 @@
-"""Class keys: what a training step costs with them, against a plain softmax head on the same body; and how long a whole GAN attack takes.
+"""Class keys: what a training step costs with them, and how long a whole GAN attack takes.
 
-The body is that of the public experiments on MNIST: two convolutions of 5x5 with 32 and 64 channels, each with leaky
-ReLU and max pooling, and a linear layer of 256 units, on batches of 128 images of 28x28. A step is forward, backward
-and an optimiser's step with momentum, as a participant takes it, in a process that keeps freed memory, as the command
-line does. All heads are measured in turn; the median of each counts, and ratios are of the times in the same turn.
+A step is compared with that of a plain softmax head on the same body. The body is that of the public experiments on
+MNIST: two convolutions of 5x5 with 32 and 64 channels, each with leaky ReLU and max pooling, and a linear layer of 256
+units, on batches of 128 images of 28x28. A step is forward, backward and an optimiser's step with momentum, as a
+participant takes it, in a process that keeps freed memory, as the command line does. All heads are measured in turn;
+the median of each counts, and ratios are of the times in the same turn.
 
 The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker
 in its seat, samples and all their scores. It needs MNIST in a folder: `--data path/to/data`, with a sub-folder `mnist`.

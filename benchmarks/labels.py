@@ -1,4 +1,6 @@
-"""What a feature party learns of labels over a whole training: scores added up over 20 passes, and what the features alone give.
+"""What a feature party learns of labels over a whole training run, and what the features alone give.
+
+Scores are added up over 20 passes.
 
 UCI credit and the encoded Criteo sample, 4,000 training rows each, 20 passes of batches of 256 by Adam 0.001; bottom of
 64 and 16 units, top of 16. Settings of the attacks were chosen on UCI Adult and frozen before. Gradient attacks sit at
@@ -160,7 +162,10 @@ def gradient_rows(name: str, scenario: Split, seeds: Sequence[int]) -> Iterator[
 
 
 def feature_rows(name: str, scenario: Split, seed: int) -> Iterator[Row]:
-    """Measure the attacks in which features have a part, beside what these give alone: undefended, under sumKL, with shuffled labels."""
+    """Measure the attacks that use features, beside what the features give alone.
+
+    Each is measured undefended, under sumKL, and with shuffled labels.
+    """
     shuffled = scenario.model_copy(update={"data": ShuffledLabels(data=scenario.data)})
     cases: dict[str, tuple[Split, Defence]] = {
         "none": (scenario, Undefended()),
@@ -182,7 +187,7 @@ def feature_rows(name: str, scenario: Split, seed: int) -> Iterator[Row]:
 
 
 def _before_the_shuffle(place: str, attack: Attack, run: Run, labels: Tensor, seed: int) -> Iterator[Row]:
-    """Grade what an attack makes of a training on shuffled labels by the labels as they were, of which no message tells."""
+    """Grade an attack on training with shuffled labels by the labels as they were, which no message reveals."""
     attempt = Attempt(attack=attack, threat=THREAT, metrics=(LeakAUCPasses(),))
     guess = attack(THREAT.view(run), stream(seed, "labels", attack.kind))
     rows = {int(step): seen["rows"] for step, seen in run.locals[FEATURE_PARTY].memory["seen"].items()}

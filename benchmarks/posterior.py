@@ -1,4 +1,4 @@
-"""How much the strongest attacker reads: `posterior` on CIFAR-10 test images, network by network and defence by defence.
+"""How much the strongest attacker reads: `posterior` on CIFAR-10 test images, by network and by defence.
 
 Its settings were chosen on training images and frozen before. Victims are test images 100 to 131; the attacker sits at
 the server, knows the defence, and reads labels. Networks are untrained unless a number of steps is named. Each row is
@@ -181,7 +181,7 @@ def observe(case: Case, images: Images) -> Run:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What came of one row: the PSNR of each image, the share of searches that failed, the mean objectives, and the seconds it took."""
+    """The results of one row: the PSNR of each image, the share of failed searches, mean objectives, and seconds."""
 
     psnr: Tensor
     failed: float
@@ -238,7 +238,10 @@ def main() -> None:
         low, high = median_interval(found.psnr)
         measured[case.name] = found.psnr
         rows.append(Row(case.name, found.psnr.median().item(), "dB", case.bar))
-        note = f"({low:.1f} to {high:.1f}), {found.failed:4.0%} failed, objective {found.guess:.4g}, of the truth {found.truth:.4g}"
+        note = (
+            f"({low:.1f} to {high:.1f}), {found.failed:4.0%} failed, objective {found.guess:.4g}, "
+            f"of the truth {found.truth:.4g}"
+        )
         if not isinstance(case.defence, Undefended):
             unaware = measure(case, run, dataclasses.replace(view, defence=Undefended()))
             note += f", unaware {unaware.psnr.median().item():.1f} dB"

@@ -1,4 +1,6 @@
-"""What published attacks recover from untrained networks: median PSNR by batch size, on your own images or the bundled ones.
+"""What published attacks recover from untrained networks: median PSNR by batch size.
+
+The images are your own or the bundled ones.
 
 The setting of Zhu et al. 2019: DLNet with weights and biases uniform in (-0.3, 0.3), no normalisation, one shared
 gradient. For numbers that can be compared with others', give CIFAR-10 test images as an .npz file with `x_test` and
@@ -67,7 +69,10 @@ def measure(attack: Attack, run: Run) -> tuple[torch.Tensor, float]:
 
 
 def rank(run: Run) -> tuple[int, int]:
-    """Return how many directions of the first message's images its gradient shows, in double precision, and how many there are."""
+    """Return how many directions of the first message's images its gradient shows, and how many there are.
+
+    The rank is computed in double precision.
+    """
     found = next(iter(run.truths.values()))
     task = dataclasses.replace(run.public, model=copy.deepcopy(run.public.model).double())
     parameters, pixels = task.model.tensors(), found.used.inputs.double().flatten()

@@ -1,4 +1,6 @@
-"""What an audit of a thousand clients or a split of a billion rows costs on N machines, reckoned from unit costs that are measured here.
+"""What an audit of a thousand clients or a split of a billion rows costs on N machines.
+
+The benchmark measures unit costs and reckons the totals from them.
 
 Unit costs: a participant's round, a victim's attack, what the driver does for each cell, what starting a worker takes;
 for split learning what each party does for a row, and how many bytes of it cross the wire. The costs of an audit on N

@@ -61,7 +61,10 @@ def problems(count: int) -> Iterator[Classes]:
 
 
 def solver_rows() -> list[Row]:
-    """Measure one solve for a power, the search for the least power that meets a bound, and that search from a good start."""
+    """Measure one solve for a power, and the search for the least power that meets a bound.
+
+    The search is measured from scratch and from a good start.
+    """
     fixed, searched, warm = [], [], []
     for classes in problems(300):
         fixed.append(milliseconds(strongest, classes, classes.gap))
@@ -127,7 +130,10 @@ def _layers(width: int, count: int) -> nn.Sequential:
 
 
 def protection_rows(repeats: int) -> list[Row]:
-    """Measure each defence against the step it is added to, with the fast stream of audits and the secure one of real parties."""
+    """Measure each defence against the step it is added to.
+
+    It draws from the fast stream of audits and from the secure one of real parties.
+    """
     step = Step()
     defences: list[Defence] = [SumKL(bound=0.4), SumKL(scale=1.0), IsotropicNoise(), MaxNorm()]
     locals_ = {"fast": Local("label-party", seed=0), "secure": Local("label-party", seed=0, key=SecretKey.new())}

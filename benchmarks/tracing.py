@@ -1,4 +1,6 @@
-"""Tracing by matrix products against the double loop of Algorithm 6, at the size of the paper: 1,000 reconstructions, 10,000 queries.
+"""Tracing by matrix products against the double loop of Algorithm 6, at the size of the paper.
+
+That is 1,000 reconstructions and 10,000 queries.
 
 Images are random, 3x32x32; each query is one of the reconstructions with noise on it, so that the answer is known. The
 loop compares pair by pair in single precision, which is its faster way. It is timed on the first queries only

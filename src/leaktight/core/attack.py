@@ -19,7 +19,9 @@ from leaktight.core.threat import Knows, View
 from leaktight.core.value import Registered
 
 Principle = Literal["search", "algebra", "learned", "statistic"]
-"""What an attack rests on: a search over candidates, exact algebra, a model learned from public data, or a statistic over messages.
+"""What an attack rests on: a search, exact algebra, a learned model, or a statistic.
+
+A search goes over candidates, a model is learned from public data, a statistic is taken over messages.
 
 Attacks that rest on one principle tend to fail together, so that a defence counts as tried only where two principles
 met it.
@@ -230,9 +232,10 @@ class Attack(Registered):
         return self.needs
 
     def models(self, defence: Defence) -> bool:
-        """Whether the attack models what this single defence does to a message: by what it replays, searches for or learns from.
+        """Whether the attack models what this single defence does to a message.
 
-        An attack that knows the defence in use and makes nothing of it does not.
+        It does so by what it replays, searches for or learns from. An attack that knows the defence in use and makes
+        nothing of it does not.
         """
         return False
 
@@ -246,12 +249,12 @@ class Attack(Registered):
 
     @property
     def active(self) -> bool:
-        """Whether the attack must take its seat while the model is trained; no other attack shares that training run."""
+        """Whether the attack must take its seat during training; no other attack shares that training run."""
         return False
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The seats that the attack takes in addition to that of the threat model: its `accomplices`, if it has that field."""
+        """The seats it takes in addition to that of the threat model: its `accomplices`, if it has that field."""
         return tuple(dict(self).get("accomplices", ()))
 
     def member(self, name: str) -> Attack:
@@ -260,7 +263,10 @@ class Attack(Registered):
 
     @property
     def joins(self) -> bool:
-        """Whether it combines several messages about the same examples: noise that a defence draws anew then averages out."""
+        """Whether it combines several messages about the same examples.
+
+        Noise that a defence draws anew then averages out.
+        """
         return self.active
 
     def take(self, seat: Seat) -> Party:

@@ -46,7 +46,9 @@ class Certificate:
 def make_certificates(
     folder: Path, names: Sequence[str], hosts: Sequence[str] = (), days: int = 365
 ) -> dict[str, Certificate]:
-    """Make an authority, and for each name a folder with a certificate and its private key, good for both ends of a connection.
+    """Make an authority, and for each name a folder with a certificate and its private key.
+
+    Each certificate is good for both ends of a connection.
 
     The authority's own key is used once and kept nowhere, so nobody can make another certificate that these parties
     accept; for one more party, make all of them anew.
@@ -138,7 +140,7 @@ def check_names(names: Sequence[str]) -> None:
         >>> check_names(["../key"])
         Traceback (most recent call last):
         leaktight.core.errors.InvalidValue: The name of a certificate must be letters, digits, `-` and `_`, at most 60. Got '../key' instead.
-    """
+    """  # noqa: E501
     if not names or len(set(names)) != len(names):
         raise InvalidValue(f"The names of certificates must be at least one, all different. Got {list(names)} instead.")
     for name in names:

@@ -1,4 +1,4 @@
-"""Channels: what anybody who knows a defence can say about a message, given what a candidate would have sent without it.
+"""Channels: what anyone who knows a defence can say of a message, given what a candidate would have sent without it.
 
 A defence is public, so an attacker knows how messages come about. What it does to examples, to gradients and to
 messages is stated here once, and everything that searches takes its objective from it. What is random stays random: a
@@ -39,7 +39,9 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """The law of independent noise of mean zero on the entries of a tensor: a Gaussian part, a Laplace part, and one along a direction.
+    """The law of independent noise of mean zero on the entries of a tensor.
+
+    It has a Gaussian part, a Laplace part, and a part along a direction.
 
     Args:
         variance: of the Gaussian part.
@@ -117,7 +119,7 @@ class Mask:
 
 @dataclasses.dataclass(frozen=True)
 class Belief:
-    """What is known of named tensors before they are seen: for each entry a mean, and the law of what is random around it.
+    """What is known of named tensors before they are seen: each entry's mean, and the law of what is random around it.
 
     Args:
         means: what a candidate would have sent so far, by name; differentiable in the candidate.
@@ -150,7 +152,9 @@ class Belief:
 
 
 class Stage(abc.ABC):
-    """One thing that a defence does to the tensors of a gradient or a message, as anybody who knows the defence can state it.
+    """One thing that a defence does to the tensors of a gradient or a message.
+
+    Anybody who knows the defence can state it.
 
     It must be fit for `torch.func` and for tracing: no `.item()`, no branch on the value of a tensor.
     """

@@ -79,7 +79,10 @@ class Defence(Registered):
 
     @property
     def wants_poisson(self) -> bool:
-        """Whether its parties should draw batches by Poisson sampling where the scenario allows it: its promise is then stronger."""
+        """Whether its parties should draw batches by Poisson sampling where the scenario allows it.
+
+        Its promise is then stronger.
+        """
         return False
 
     @property
@@ -94,7 +97,7 @@ class Defence(Registered):
 
     @property
     def memoryless(self) -> bool:
-        """Whether a party without a past sends the same gradients and updates as one with a past, but for draws of its own.
+        """Whether a party sends the same gradients and updates with or without a past, but for draws of its own.
 
         An attacker who plays a new party models such a defence. False unless a defence says so, and for one that
         protects other messages.
@@ -112,7 +115,10 @@ class Defence(Registered):
 
     @property
     def redraws(self) -> bool:
-        """Whether something is drawn anew for each message: an attacker who combines messages about the same examples then learns more."""
+        """Whether something is drawn anew for each message.
+
+        An attacker who combines messages about the same examples then learns more.
+        """
         return self.promise is not None
 
     @property
@@ -141,7 +147,10 @@ class Defence(Registered):
         return frozenset(hook for hook in HOOKS if getattr(type(self), hook) is not getattr(Defence, hook))
 
     def stamp(self) -> Hashable:
-        """Return something that changes with what the defence reads from elsewhere, such as a file, even if its settings stay the same."""
+        """Return something that changes with what the defence reads from elsewhere, such as a file.
+
+        It changes even if the settings stay the same.
+        """
         return None
 
     def with_strength(self, value: float) -> Self:

@@ -76,7 +76,10 @@ def parse_json(content: bytes) -> Any:
 
 
 def _check_toml(text: str) -> None:
-    """Raise if brackets are nested too deeply, a dotted name has too many parts, for which a parser takes quadratic time, or there is too much."""
+    """Raise if brackets are nested too deeply, a dotted name has too many parts, or there are too many settings.
+
+    A parser takes time quadratic in the parts of a dotted name.
+    """
     depth = dots = settings = 0
     for token in _TOML.finditer(text):
         sign = text[token.start()]

@@ -71,9 +71,10 @@ class Draws(abc.ABC):
         return laplace_from_uniform(self.uniforms(tensor.shape, torch.float64)).to(tensor.dtype).to(tensor.device)
 
     def many_normals(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """Draw standard normal numbers in single precision by all of torch's threads, then of another tensor's type and device.
+        """Draw standard normal numbers by all of torch's threads, of another tensor's type and device.
 
-        A large draw is cut into blocks. The numbers are the same for any number of threads.
+        They are drawn in single precision, then converted. A large draw is cut into blocks. The numbers are the same
+        for any number of threads.
 
         Example:
             >>> public_draws(0).many_normals((2, 3), torch.zeros(1, dtype=torch.float64)).dtype
@@ -149,7 +150,10 @@ class SeededDraws(Draws):
         out.normal_(generator=self.rng)
 
     def each(self, work: Work, blocks: Sequence[Tensor]) -> None:
-        """Do some work on each block in one of torch's threads, with a stream of its own whose seed this one draws; on one block with this stream."""
+        """Do some work on each block in one of torch's threads, each with a stream of its own.
+
+        This stream draws the seeds of the others. If there is only one block, it gets this stream.
+        """
         if len(blocks) < 2:
             for block in blocks:
                 work(block, self, 0)

@@ -1,4 +1,4 @@
-"""Input files: what a person or a peer supplies is opened here alone, and never takes more memory than its stated bound.
+"""Input files: what people or peers supply is opened here alone, and never takes more memory than its stated bound.
 
 Only regular files are opened: a named pipe or a device could block for ever or never end. Links are followed. A file
 with a size beyond its bound is not read. Neither holes nor compression make a small file large: what it expands to is
@@ -57,7 +57,7 @@ def open_input(path: Path, largest: int) -> Iterator[BinaryIO]:
         ...     file.read()
         Traceback (most recent call last):
         leaktight.core.errors.InvalidValue: The file `/dev/zero` must be a regular file. Got a device instead; copy what it holds to a file.
-    """
+    """  # noqa: E501
     # Some devices act when they are opened, so it is looked at first. It may have become another file by the time it is
     # open.
     _check_kind(path, path.stat())

@@ -10,7 +10,7 @@ from leaktight.core.errors import InvalidValue
 
 @dataclasses.dataclass(frozen=True)
 class LabelBound:
-    r"""A stated lower bound L on every detector's mean of false positive and false negative rate, over a number of passes.
+    r"""A lower bound L, stated for some passes, on every detector's mean of false positive and false negative rate.
 
     L bounds the total variation distance of the two classes' messages by \(1 - 2 L\). Divergences of independent
     messages add, and the bound on the distance grows as their root, so that t passes in place of the T for which it is

@@ -15,10 +15,10 @@ FIRST_PERSON = 1000
 
 
 def other_users() -> list[str]:
-    """Return who else may run programs here: accounts with a login shell, and owners of running processes that are no system service.
+    """Return who else may run programs here.
 
-    Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login
-    shells.
+    These are accounts with a login shell, and owners of running processes that are no system service. Root is not
+    counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login shells.
     """
     ours = {0, os.getuid()}
     accounts = {account.pw_uid: account.pw_name for account in pwd.getpwall()}

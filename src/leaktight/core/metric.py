@@ -90,7 +90,10 @@ class Reading(Value):
     outcomes: str = Field("", repr=False, exclude_if=lambda outcomes: not outcomes)
 
     def beats_chance(self) -> bool:
-        """Whether the whole interval lies on the leaking side of the chance level; without an interval nobody can say so."""
+        """Whether the whole interval lies on the leaking side of the chance level.
+
+        Without an interval nobody can say so.
+        """
         if self.chance is None or self.low is None or self.high is None:
             return False
         return self.low > self.chance if self.leaks == "high" else self.leaks == "low" and self.high < self.chance
@@ -119,7 +122,10 @@ class Metric(Registered):
     unit: ClassVar[str] = ""
     digits: ClassVar[int | None] = None
     learns_from_public: ClassVar[bool] = False
-    """Whether public examples are part of the instrument, such as what a classifier is learned from, whether the attacker has them or not."""
+    """Whether public examples are part of the instrument, such as what a classifier is learned from.
+
+    It does not matter whether the attacker has them.
+    """
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:

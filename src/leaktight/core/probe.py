@@ -52,7 +52,10 @@ class Probe(Registered):
 
     @property
     def entrant(self) -> Probe | None:
-        """The part of the probe that takes a seat in the training run, without what does not change that run; None if it takes none."""
+        """The part of the probe that takes a seat in the training run; None if it takes none.
+
+        What does not change that run is left out.
+        """
         return None
 
     @property
@@ -102,7 +105,10 @@ class Attempt(Probe):
         return self.attack.take(dataclasses.replace(seat, known=self.threat.grant(seat.known)))
 
     def read(self, run: Run, rng: Stream) -> Finding:
-        """Attack the view and grade the guess; where nobody knows the truth, only say what the attacker itself can see."""
+        """Attack the view and grade the guess.
+
+        Where nobody knows the truth, only say what the attacker itself can see.
+        """
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
         if not isinstance(guess, Ensemble):
@@ -179,7 +185,10 @@ def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconst
 
 
 def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
-    """Return the labels that an attacker with several attacks has for each message: its answer's, else those of the first attack with any."""
+    """Return the labels that an attacker with several attacks has for each message.
+
+    They are those of its answer, else those of the first attack that has any.
+    """
     known: dict[MessageKey, Tensor] = {}
     for member in (guess.answer, *guess.members.values()):
         if isinstance(member, Labels | Reconstruction) and member.labels is not None:
@@ -189,7 +198,7 @@ def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
 
 
 def ungraded_readings(guess: Guess) -> tuple[Reading, ...]:
-    """Return what the attacker knows of its own success: what is left of its objective, and how many of its searches diverged.
+    """Return what the attacker knows of its own success: what is left of its objective, how many searches diverged.
 
     It is no grade. Examples that match a message well may be the private ones or others that make the same message.
 

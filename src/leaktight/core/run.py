@@ -74,7 +74,10 @@ class Run:
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def truth(self, key: MessageKey) -> GroundTruth:
-        """Return the ground truth of a message, or of the mean of all others' messages in a round that a participant can derive."""
+        """Return the ground truth of a message, or of the mean of all others' messages in a round.
+
+        A participant can derive such a mean.
+        """
         if key in self.truths:
             return self.truths[key]
         sender, number = key
@@ -96,7 +99,10 @@ class Run:
 
 
 def all_but(party: str) -> str:
-    """Return the sender that stands for everybody but one party: the others, as that party can derive them from a sum."""
+    """Return the sender that stands for everybody but one party.
+
+    That party can derive the others from a sum.
+    """
     return f"{_ALL_BUT}{party}"
 
 

@@ -24,7 +24,7 @@ class Poisson:
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """An observer may know which examples are in the batch: a piece of a shuffled pass, or a choice by their properties.
+    """An observer may know the examples in the batch: a piece of a shuffled pass, or a choice by their properties.
 
     Args:
         positions: which of the party's examples; one that is in the batch twice is here twice.

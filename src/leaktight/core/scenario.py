@@ -120,16 +120,25 @@ class Scenario(Registered):
 
     @property
     def messages(self) -> int | None:
-        """How many messages of a whole training run can be attacked one after the other; None if they are not observed like that."""
+        """How many messages of a whole training run can be attacked one after the other.
+
+        None if they are not observed like that.
+        """
         return None
 
     def shorten(self, rounds: int) -> Scenario:
-        """Return the scenario with so many rounds of training, to estimate costs by; itself where nothing is trained."""
+        """Return the scenario with so many rounds of training, to estimate costs by.
+
+        Where nothing is trained, it returns itself.
+        """
         return self
 
     @property
     def baseline(self) -> Defence:
-        """What other defences are compared with, and where an attack is tried on noise: no defence, unless messages come from elsewhere."""
+        """What other defences are compared with, and where an attack is tried on noise.
+
+        That is no defence, unless messages come from elsewhere.
+        """
         return Undefended()
 
     def content(self, seed: int) -> Content:
@@ -145,7 +154,10 @@ class Scenario(Registered):
         return frozenset()
 
     def check(self, defences: Sequence[Defence], stages: Sequence[str], victims: int | None, seed: int) -> None:
-        """Raise an `InvalidValue` for what must go wrong in every cell under these defences; None means all victims there are."""
+        """Raise an `InvalidValue` for what must go wrong in every cell under these defences.
+
+        If `victims` is None, it means all there are.
+        """
 
     def control(self) -> Control | None:
         """Return where an audit of it can check itself; None if no answer is known beforehand."""

@@ -26,7 +26,7 @@ from leaktight.core.torch_private import TorchDispatchMode
 
 KEY_BYTES = 32
 _CHUNK = 2**18
-"""How many numbers are made at a time: few enough to stay near the processor from one step of the formula to the next."""
+"""How many numbers are made at a time: few enough to stay near the processor between steps of the formula."""
 _ZEROS = memoryview(bytes(8 * _CHUNK))
 
 
@@ -133,7 +133,10 @@ class SecureDraws(Draws):
         return normals.view(tuple(shape)).to(dtype)
 
     def private_normals(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
-        """Draw half the sum of four normal numbers, so that no single grid of floating point is left to read (Holohan and Braghin)."""
+        """Draw half the sum of four normal numbers (Holohan and Braghin).
+
+        No single grid of floating point is then left to read.
+        """
         total = self.normals(shape, dtype)
         for _ in range(3):
             total += self.normals(shape, dtype)
@@ -165,7 +168,7 @@ class SecureDraws(Draws):
 
     @contextlib.contextmanager
     def initialise(self) -> Iterator[None]:
-        """Let module constructors draw from here: what they would draw from torch's global generator comes from this stream."""
+        """Let module constructors draw from this stream in place of torch's global generator."""
         with _Initialisation(self):
             yield
 

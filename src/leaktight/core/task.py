@@ -16,7 +16,7 @@ from leaktight.core.message import Tensors, layer_of
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Examples: inputs in their natural units (pixels in [0, 1]), integer labels, and if known who has a private property.
+    """Examples: inputs in natural units (pixels in [0, 1]), integer labels, and if known who has a private property.
 
     Args:
         inputs: what the model sees, one row per example.
@@ -145,11 +145,16 @@ class Task:
         return self.outward(self.model.tensors())
 
     def wires(self) -> frozenset[str]:
-        """Return the names under which parameters go out; anything else in a message is a buffer that was sent along."""
+        """Return the names under which parameters go out.
+
+        Anything else in a message is a buffer that was sent along.
+        """
         return frozenset(wire for name in self.model.tensors() if (wire := self.wire(name)) is not None)
 
     def model_parameters(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
-        """Return every parameter by the model's own name: what goes out from `tensors`, by wire name, the rest from `private`.
+        """Return every parameter by the model's own name.
+
+        What goes out comes from `tensors`, by wire name; the rest comes from `private`.
 
         Args:
             tensors: public parameters by wire name.
@@ -171,7 +176,10 @@ class Task:
         return {wire: tensor for wire, tensor in named if wire is not None}
 
     def layers(self) -> dict[str, tuple[str, ...]]:
-        """Return the layers that go out, by wire name from first to last, each with the model's names of its parameters."""
+        """Return the layers that go out, by wire name from first to last.
+
+        Each comes with the model's names of its parameters.
+        """
         layers: dict[str, tuple[str, ...]] = {}
         for name in self.model.tensors():
             wire = self.wire(name)

@@ -16,10 +16,10 @@ _LOCK = ".owner"
 
 @contextmanager
 def private_temporary() -> Iterator[Path]:
-    """Return a folder for its owner alone that is removed after the block; what killed processes left behind is removed first.
+    """Return a folder for its owner alone that is removed after the block.
 
-    Whose process lives is told by a lock on a file in the folder, which the system releases when a process ends, even
-    by SIGKILL.
+    What killed processes left behind is removed first. Whose process lives is told by a lock on a file in the folder,
+    which the system releases when a process ends, even by SIGKILL.
 
     Example:
         >>> with private_temporary() as folder:

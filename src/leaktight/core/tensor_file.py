@@ -1,4 +1,4 @@
-"""Tensor files that others wrote: safetensors whose header is checked against the content before anything is allocated."""
+"""Tensor files from others: safetensors whose header is checked against the content before any allocation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PREFIX = 8
 _PIECE = 1 << 20
 _METADATA = "__metadata__"
 _TYPES = {
-    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16, "I16": torch.int16, "U32": torch.uint32,
-    "I32": torch.int32, "U64": torch.uint64, "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16,
-    "F32": torch.float32, "F64": torch.float64,
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16, "I16": torch.int16,
+    "U32": torch.uint32, "I32": torch.int32, "U64": torch.uint64, "I64": torch.int64, "F16": torch.float16,
+    "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
 }  # fmt: skip
 """The types that are in messages and models here."""
 

@@ -10,7 +10,9 @@ SPINS = "20000"
 
 
 def rest_soon() -> None:
-    """Let torch's idle threads sleep after some tenths of a millisecond, not several milliseconds; call it before torch is imported.
+    """Let torch's idle threads sleep after some tenths of a millisecond, not several milliseconds.
+
+    Call it before torch is imported.
 
     They wait for the next parallel operation by spinning, and keep a core from the threads that draw noise. With no
     wait at all, small operations that follow each other quickly would take half as long again. A user's own setting of

@@ -41,7 +41,7 @@ HINTS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Hints:
-    """The labels of a few examples behind one message: their positions in it, in random order, and the label of each."""
+    """The labels of a few examples behind one message: positions in it, in random order, and the label of each."""
 
     positions: Tensor
     labels: Tensor
@@ -97,7 +97,7 @@ class View:
         return dataclasses.replace(self, messages=tuple(seen))
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks themselves.
+        """Return each gradient or update that others shared, with the parameters it answers; nobody attacks themselves.
 
         A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the
         mean of what all others sent in the first of them, if it knows how the server steps: that is returned as one
@@ -156,7 +156,9 @@ class ThreatModel(Value):
         )
 
     def grant(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return copies of the others' secrets that this threat model grants: the first part of a secret's name says by what knowledge.
+        """Return copies of the others' secrets that this threat model grants.
+
+        The first part of a secret's name says by what knowledge it is granted.
 
         Example:
             >>> ThreatModel(knows=frozenset()).grant({"keys/client-1/3": torch.ones(2)})
@@ -182,7 +184,9 @@ class ThreatModel(Value):
 
 
 def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
-    r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be derived.
+    r"""Return the mean of what all others sent in the round of a participant's own message.
+
+    It returns nothing if the mean cannot be derived.
 
     With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for
     updates), the server makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n

@@ -8,8 +8,11 @@ from typing import Literal
 from leaktight.core.threat import Knows, ThreatModel
 
 Capability = Literal["updates", "basics", "training", "surrogate", "distribution", "manipulation", "selection"]
-"""What an attacker may have: single updates; what everybody can assume of the data; how participants train; public data of the same kind;
-statistics of a participant's own data; changes to the model or the protocol; the choice of who takes part."""
+"""What an attacker may have.
+
+Single updates; what everybody can assume of the data; how participants train; public data of the same kind; statistics
+of a participant's own data; changes to the model or the protocol; the choice of who takes part.
+"""
 
 _SEATS = ("server", "wire")
 

@@ -26,7 +26,8 @@ _ENDING = ".npy"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _PIECE = LARGEST_DIRECTORY // 2
 _FAULTS = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, NotImplementedError, RuntimeError, SyntaxError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, NotImplementedError, RuntimeError,
+    SyntaxError,
 )  # fmt: skip
 """What NumPy and Python's zip files raise for content that is not as it must be; a password is a `RuntimeError`."""
 
@@ -112,7 +113,10 @@ def archive_error(path: Path, error: Exception) -> InvalidValue:
 
 
 class _BoundedFile:
-    """A file that gives out at most `LARGEST_DIRECTORY` bytes at once, because an archive's list of members is read in one piece."""
+    """A file that gives out at most `LARGEST_DIRECTORY` bytes at once.
+
+    An archive's list of members is read in one piece, so this bounds it.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

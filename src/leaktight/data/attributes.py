@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
 
 class Attributes(ImageSource):
-    """Images with attributes, such as faces: one or several attributes are learned, another one is the private property.
+    """Images with attributes, such as faces: one or several are learned, another one is the private property.
 
     Read from an `.npz` archive with `images`, `attributes` (a row of 0 and 1 for each image) and `attribute_names`; or
     from a folder of images with a table in which each row names a file and its attributes. Only the attributes that are
@@ -62,8 +62,9 @@ class Attributes(ImageSource):
     Example:
         >>> import tempfile
         >>> facts = np.array([[0, 1], [1, 1], [0, 0], [1, 0]] * 5)
+        >>> images = np.zeros((20, 8, 8), np.uint8)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     np.savez(f"{folder}/a.npz", images=np.zeros((20, 8, 8), np.uint8), attributes=facts, attribute_names=["Male", "Hat"])
+        ...     np.savez(f"{folder}/a.npz", images=images, attributes=facts, attribute_names=["Male", "Hat"])
         ...     data = Attributes(path=f"{folder}/a.npz", label="Male", private_property="Hat").load()
         >>> data.names, data.property_name, len(data.train), len(data.test)
         (('not Male', 'Male'), 'Hat', 14, 6)

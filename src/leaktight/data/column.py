@@ -15,7 +15,7 @@ from leaktight.core.errors import InvalidValue
 
 Cells = Sequence[str] | NDArray[Any]
 Encoding = Literal["one_hot", "ids", "hashed"]
-"""What becomes of a word: a column of its own, its number among the training words, or a number that follows from it alone."""
+"""What a word becomes: a column of its own, its number among the training words, or one that follows from it alone."""
 _MISSING = {"", "?", "na", "n/a", "nan", "null"}
 
 
@@ -62,7 +62,9 @@ class Column(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Numbers(Column):
-    """A column of numbers: (value - mean) / deviation, 0 for a missing one; `logarithm` takes sign(value) log(1 + |value|) first.
+    """A column of numbers: (value - mean) / deviation, 0 for a missing one.
+
+    `logarithm` takes sign(value) log(1 + |value|) first.
 
     Example:
         >>> Numbers("age", fill=True, mean=40.0, deviation=10.0).encode(["30", "?"]).tolist()
@@ -88,7 +90,9 @@ class Numbers(Column):
 
 @dataclasses.dataclass(frozen=True)
 class Words(Column):
-    """A column of words: a column for each known word, 1 where the cell is that word; an unknown or missing word is all zeros.
+    """A column of words: a column for each known word, 1 where the cell is that word.
+
+    An unknown or missing word is all zeros.
 
     Example:
         >>> Words("job", fill=True, words=("clerk", "cook")).encode(["cook", "pilot"]).tolist()
@@ -138,7 +142,9 @@ class Ids(Column):
 
 @dataclasses.dataclass(frozen=True)
 class Hashed(Column):
-    """A column of words as ids that nothing has to be learned for: 1 + CRC-32 of the word modulo `buckets`; 0 for a missing one.
+    """A column of words as ids that nothing has to be learned for.
+
+    An id is 1 + CRC-32 of the word modulo `buckets`; that of a missing word is 0.
 
     Example:
         >>> Hashed("job", fill=True, buckets=10).encode(["cook", "pilot", "cook", "?"]).tolist()

@@ -1,4 +1,4 @@
-"""Digits: the small handwritten digits that come with scikit-learn, as ten classes and as two questions with a yes or no."""
+"""Digits: the small handwritten digits of scikit-learn, as ten classes and as two yes-or-no questions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Digits(Source):
 
 
 class Parity(Source):
-    """Odd or even? The 1,797 digits that come with scikit-learn, with the private property that the digit is 6 or more: real, no download.
+    """Odd or even? The 1,797 digits of scikit-learn; the private property is 6 or more. Real, no download.
 
     Of 6, 7, 8 and 9 two are odd and two are even, so the task does not tell the property: over all examples the
     correlation of label and property is -0.002, and 40 % of the odd digits have the property as 40 % of the even ones
@@ -96,7 +96,7 @@ class Parity(Source):
 
 
 class RareDigit(Source):
-    """Is it this digit? The 1,797 digits that come with scikit-learn, as a yes-or-no question with a tenth of yes: real, no download.
+    """Is it this digit? A question with a tenth of yes, on the 1,797 digits of scikit-learn. Real, no download.
 
     It stands in for click and credit data at the smallest scale: rare positives, many columns, and columns that can be
     dealt out to two parties. The pictures and their digits are real; the question is ours, and an easy one: a linear

@@ -66,12 +66,18 @@ class Factory(Source):
         return Data(train_batch, test_batch, self.classes or highest + 1)
 
     def stamp(self) -> Hashable:
-        """Return the function itself, since a module that was reloaded has another, and the run: it may read from anywhere."""
+        """Return the function itself and the run.
+
+        A module that was reloaded has another function, and a function may read from anywhere.
+        """
         return load_object(self.function), Factory._run
 
     @classmethod
     def start_run(cls) -> None:
-        """Let every function be called again when its data are next asked for: what it reads may have changed since the last run."""
+        """Let every function be called again when its data are next asked for.
+
+        What it reads may have changed since the last run.
+        """
         Factory._run += 1
 
     def _batch(self, name: str, inputs: NDArray[Any], labels: NDArray[Any]) -> Batch:

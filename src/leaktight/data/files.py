@@ -97,7 +97,7 @@ class FileSource(Source):
         return (self.place,)
 
     def stamp(self) -> Hashable:
-        """Return the size and time of change of every file that is read or lies up to three levels below a folder that is."""
+        """Return size and time of change of every file that is read, or up to three levels below a folder that is."""
         entries = (
             file for place in self.places for file in (place, *(f for depth in _DEPTHS for f in place.glob(depth)))
         )
@@ -140,7 +140,10 @@ class ImageSource(FileSource):
 
 @contextmanager
 def open_data(path: Path, largest: int = LARGEST_DATA) -> Iterator[BinaryIO]:
-    """Open a file of data within bounds, unpacked if its name ends in `.gz`; whatever is wrong with it becomes one sentence."""
+    """Open a file of data within bounds, unpacked if its name ends in `.gz`.
+
+    Whatever is wrong with it becomes one sentence.
+    """
     try:
         with open_unpacked(path, largest) as file:
             yield file

@@ -15,7 +15,9 @@ from leaktight.data.source import Data, Source
 
 
 class HeldOut(Source):
-    """Another source whose test part is a share of its training examples, each class in its share; its own test part is not used.
+    """Another source whose test part is a share of its training examples, each class in its share.
+
+    The source's own test part is not used.
 
     Settings such as the length of a training run are chosen by what is measured here, so that the true test data stay
     unseen.

@@ -20,7 +20,10 @@ class Partition(Registered):
 
     @abc.abstractmethod
     def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
-        """Return the positions that each participant owns, in any order; there are at least as many examples as participants."""
+        """Return the positions that each participant owns, in any order.
+
+        There are at least as many examples as participants.
+        """
 
     @final
     def split(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
@@ -58,7 +61,7 @@ def shuffle_by_class(labels: Tensor, rng: Stream) -> dict[int, Tensor]:
 
 
 class Equal(Partition):
-    """Deal each class out like cards: of a class of n examples every one of P participants owns floor(n/P) or ceil(n/P).
+    """Deal each class out like cards: of its n examples, every one of P participants owns floor(n/P) or ceil(n/P).
 
     The deal goes on where the last class ended, so that the totals differ by one at most as well.
 

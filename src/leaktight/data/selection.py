@@ -19,7 +19,7 @@ Index = NDArray[np.int64]
 
 
 def _places(labels: Labels) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return where each example stands in its class after one fixed shuffle, evenly in (0, 1), and whether it stands last."""
+    """Return each example's place in its class after one fixed shuffle, evenly in (0, 1), and whether it is last."""
     shuffled = torch.randperm(len(labels), generator=stream(0, "data", "selection")).numpy()
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
@@ -52,7 +52,9 @@ def subset(labels: Labels, count: int | None) -> Index:
 
 
 def holdout(labels: Labels, share: float) -> tuple[Index, Index]:
-    """Return the positions of a training and a test part, each class in its share; every class stays in the training part.
+    """Return the positions of a training and a test part, each class in its share.
+
+    Every class stays in the training part.
 
     Args:
         labels: each example's class.

@@ -65,7 +65,10 @@ class Source(Registered):
 
     @abc.abstractmethod
     def read(self) -> Data:
-        """Read the data set: inputs of any floating point type (images in [0, 1], channels first), whole labels from 0."""
+        """Read the data set: inputs of any floating point type, and whole labels from 0.
+
+        Images are in [0, 1], channels first.
+        """
 
     def stamp(self) -> Hashable:
         """Return something that changes when what `read` would return changes although the settings do not."""
@@ -113,7 +116,10 @@ _last: dict[Hashable, Data] = {}
 
 
 def _cast(batch: Batch) -> Batch:
-    """Return floating point inputs and whole labels as what networks and losses take; anything else is left to the check."""
+    """Return floating point inputs and whole labels as what networks and losses take.
+
+    Anything else is left to the check.
+    """
     inputs, labels = batch.inputs, batch.labels
     return Batch(
         inputs.float() if inputs.is_floating_point() else inputs,

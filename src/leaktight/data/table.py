@@ -30,7 +30,7 @@ LARGEST_TABLE = 4 * GIBIBYTE
 """How many bytes a table may have, packed and unpacked; in memory each cell takes some fifty bytes more."""
 MOST_CELLS, MOST_COLUMNS = 200_000_000, 100_000
 LONGEST_LINE, LONGEST_NAME, MOST_EMPTY_LINES = 16 * MEBIBYTE, 1000, 1_000_000
-"""How many cells and columns a table may have; how long lines, in bytes, and the names of columns; how many empty lines in a row."""
+"""The most cells and columns of a table; the longest line, in bytes, and column name; the most empty lines in a row."""
 _LABELS = ("label", "target", "class", "y")
 
 
@@ -255,7 +255,9 @@ def text_lines(content: BinaryIO, file: Path) -> Iterator[str]:
 
 
 def as_words(cells: NDArray[Any], what: str) -> NDArray[np.str_]:
-    """Return cells as words of one length, as NumPy keeps them; one long word among many short ones would make all of them long.
+    """Return cells as words of one length, as NumPy keeps them.
+
+    One long word among many short ones would make all of them long.
 
     Args:
         cells: one for each row.

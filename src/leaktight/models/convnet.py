@@ -16,7 +16,9 @@ _POOLED = (6, 8)
 
 
 class ConvNet(Network):
-    """Eight 3x3 convolutions with norm and ReLU, of w, 2w, 2w, 4w, 4w, 4w, pool 3, 4w, 4w channels, pool 3, then the head.
+    """Eight 3x3 convolutions with norm and ReLU, of w to 4w channels, with two poolings, then the head.
+
+    The channels are w, 2w, 2w, 4w, 4w, 4w, then pool 3, then 4w, 4w, then pool 3.
 
     An image of 32x32 becomes 10x10 and then 3x3, so the head is linear 36w -> classes; other sizes from 9x9 follow from
     the image.

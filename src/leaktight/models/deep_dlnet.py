@@ -15,9 +15,10 @@ _HALVED = 2
 
 
 class DeepDLNet(Network):
-    """Seven 5x5 convolutions of 12 channels with sigmoid, the first two with stride 2, then one linear layer: eight layers with weights.
+    """Seven 5x5 convolutions of 12 channels with sigmoid, the first two with stride 2, then one linear layer.
 
-    For a colour image of 32x32 the head is linear 768 -> classes (12 channels of 8x8). Every layer has a bias.
+    That makes eight layers with weights. For a colour image of 32x32 the head is linear 768 -> classes (12 channels of
+    8x8). Every layer has a bias.
 
     Args:
         depth: how many convolutions, at least 2. The paper's are 7.

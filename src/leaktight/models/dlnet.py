@@ -15,7 +15,7 @@ _STRIDES = (2, 2, 1, 1)
 
 
 class DLNet(Network):
-    """Four 5x5 convolutions of 12 channels with strides 2, 2, 1, 1, each with a smooth activation, then one linear layer.
+    """Four 5x5 convolutions of 12 channels with strides 2, 2, 1, 1 and smooth activations, then one linear layer.
 
     For a colour image of 32x32 the head is linear 768 -> classes (12 channels of 8x8); for any other size and number of
     channels it follows from the image. Every layer has a bias. The activation is smooth on purpose: an attack

@@ -17,7 +17,9 @@ _SMALLEST = 4
 
 
 class Generator(Value):
-    r"""The recipe of a DCGAN generator: a linear layer to a small map of many channels, then transposed convolutions that double its side.
+    r"""The recipe of a DCGAN generator: a linear layer, then transposed convolutions.
+
+    The linear layer makes a small map of many channels. The convolutions double its side.
 
     Noise \(z \sim U(-1, 1)^{d}\) becomes a map of s x s, where s is the side halved as often as it stays whole and at
     least 4: 7 for 28x28, 4 for 32x32 and 64x64. Each doubling is a transposed convolution of 4x4 with stride 2 that
@@ -99,7 +101,7 @@ def _norm(channels: int) -> nn.Module:
 
 
 def _initialise(generator: nn.Module) -> None:
-    """Draw weights as DCGAN does: N(0, 0.02) for convolutions and the linear layer, N(1, 0.02) for norms, biases at zero."""
+    """Draw weights as DCGAN does: N(0, 0.02) for convolutions and the linear layer, N(1, 0.02) for norms, biases 0."""
     for layer in generator.modules():
         if isinstance(layer, nn.Linear | nn.ConvTranspose2d | nn.BatchNorm2d):
             nn.init.normal_(layer.weight, 1.0 if isinstance(layer, nn.BatchNorm2d) else 0.0, 0.02)

@@ -17,7 +17,10 @@ from leaktight.models.network import Network
 from leaktight.models.tabular import Wide
 
 _COMPUTED = 1 << 16
-"""Up to how many numbers of an example its activations are computed, to learn their shape: torch takes a second to do without."""
+"""How many numbers an example may have for its activations to be computed, to learn their shape.
+
+Torch takes a second to learn it without computing.
+"""
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 
@@ -107,7 +110,9 @@ def feature_half(
     cut: str = "",
     statistics: Statistics | None = None,
 ) -> tuple[nn.Sequential, tuple[int, ...]]:
-    """Return the feature party's half as `halves` makes it, and the shape of one example's activations; the rest is not kept.
+    """Return the feature party's half as `halves` makes it, and the shape of one example's activations.
+
+    The rest is not kept.
 
     Args:
         network: as for `halves`, likewise the rest.
@@ -134,7 +139,9 @@ def label_half(
     own: Columns | None = None,
     own_statistics: Statistics | None = None,
 ) -> tuple[Top, tuple[int, ...]]:
-    """Return the label party's half as `halves` makes it, and the shape of one example's activations; the rest is not kept.
+    """Return the label party's half as `halves` makes it, and the shape of one example's activations.
+
+    The rest is not kept.
 
     Args:
         network: as for `halves`, likewise the rest.

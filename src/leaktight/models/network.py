@@ -19,12 +19,18 @@ from leaktight.core.value import Registered
 from leaktight.data.columns import Columns
 
 MOST_PARAMETERS = 500_000_000
-"""How many parameters a network may have, two gigabytes in single precision: its size follows from examples that others may have written."""
+"""How many parameters a network may have, two gigabytes in single precision.
+
+Its size follows from examples that others may have written.
+"""
 _SMALL = 1 << 20
 
 
 class _Undrawn(TorchFunctionMode):
-    """Initial weights are not drawn: without memory there is nothing to draw, and torch loads a large part of itself to do so."""
+    """Initial weights are not drawn: without memory there is nothing to draw.
+
+    To draw, torch would load a large part of itself.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Leave a tensor as it is where it would be filled, and make one of given numbers as ever."""
@@ -119,7 +125,7 @@ class Network(Registered):
             )
 
     def image(self, shape: tuple[int, ...], smallest: int) -> tuple[int, int, int]:
-        """Return (channels, height, width), or raise the error for examples that are not images of at least this size."""
+        """Return (channels, height, width), or raise if the examples are not images of at least this size."""
         if len(shape) != 3:
             raise InvalidValue(
                 f"{self.kind} needs images of shape (channels, height, width). Got shape {shape} instead; `mlp` takes "

@@ -17,7 +17,9 @@ _VGG11 = ((16, False), (16, False), (16, False), (16, False), (32, False), (32, 
 
 
 class FaceAlexNet(Network):
-    """Three 3x3 convolutions of 16, 32 and 64 channels, each with ReLU and a pooling, linear 256, then the head: five layers with weights.
+    """Three 3x3 convolutions of 16, 32 and 64 channels, each with ReLU and a pooling, linear 256, then the head.
+
+    It has five layers with weights.
 
     Example:
         >>> model = FaceAlexNet().build((3, 62, 47), classes=2, seed=0)

@@ -16,7 +16,7 @@ _STAGES = ((1, 2, True), (2, 2, True), (4, 3, False), (8, 3, False), (8, 3, True
 
 
 class VGG16(Network):
-    """Thirteen 3x3 convolutions with group norm and ReLU in five stages of 64 to 512 channels, linear 256, then the head.
+    """Thirteen 3x3 convolutions with group norm and ReLU in five stages of 64 to 512 channels, linear 256 and the head.
 
     An image of 32x32 has 32, 16, 8, 8, 8 pixels a side in the five stages and ends as 512 channels of 4x4. Other sizes
     from 8x8 follow from the image. Plain SGD learns at the paper's rate of 0.01; 0.1 is too much for it.

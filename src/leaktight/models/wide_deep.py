@@ -17,7 +17,9 @@ from leaktight.models.tabular import Encoded
 
 
 class WideDeep(Network):
-    """Embeddings for categories, a linear layer and an activation for each hidden width, a linear head; and a linear model beside it.
+    """Embeddings for categories, hidden layers and a linear head; and a linear model beside it.
+
+    For each hidden width there is a linear layer and an activation.
 
     In split learning the feature party has embeddings and deep part, the label party the head and the wide part, which
     takes the columns that the label party holds. Trained by one party, on numbers or images, all inputs go to both

@@ -13,7 +13,7 @@ from leaktight.statistics.interval import Interval
 
 
 def auc(scores: Tensor, positive: Tensor) -> float:
-    r"""Return the area under the ROC curve: the chance that a positive scores higher than a negative, a tie counting half.
+    r"""Return the area under the ROC curve: the chance that a positive scores above a negative, a tie counting half.
 
     .. math:: \frac{1}{mn} \sum_{i=1}^m \sum_{j=1}^n \left[ [x_i > y_j] + \tfrac12 [x_i = y_j] \right]
 

@@ -1,4 +1,4 @@
-"""Outcomes: each test row's result under one model, packed into a reading, so that two models can be compared row by row."""
+"""Outcomes: each test row's result under one model, packed into a reading, to compare two models row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 
 MOST_ROWS = 50_000
-"""Outcomes of more rows are not kept: a difference is sharp enough without pairs then, and every record of an audit holds a copy."""
+"""Outcomes of more rows are not kept.
+
+A difference is then sharp enough without pairs, and every record of an audit holds a copy.
+"""
 _LEVELS = 255
 
 
@@ -50,7 +53,9 @@ def pack_hits(hits: Tensor) -> str:
 
 
 def pack_ranks(positives: Tensor, negatives: Tensor) -> str:
-    """Return where each row stands among those of the other class, one byte for each; nothing for more than `MOST_ROWS` rows.
+    """Return where each row stands among those of the other class, one byte for each.
+
+    It returns nothing for more than `MOST_ROWS` rows.
 
     Rounding to bytes adds at most 3e-6 to the variance of a difference of two ranks, and never makes it smaller in
     expectation.

@@ -1,4 +1,7 @@
-"""Paired differences: how much better one model is than another on the same rows, with an interval that knows they are the same."""
+"""Paired differences: how much better one model is than another on the same rows.
+
+The interval takes into account that the rows are the same.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +132,10 @@ def _differences(pair: Pair) -> list[Tensor]:
 
 
 def _covariance(pairs: Sequence[Pair]) -> Tensor:
-    """Return the covariance matrix of the seeds' mean differences, as the rows are a sample: the sum over groups of rows."""
+    """Return the covariance matrix of the seeds' mean differences, as the rows are a sample.
+
+    It is the sum over groups of rows.
+    """
     seeds = [_differences(pair) for pair in pairs]
     groups = [torch.stack(group) for group in zip(*seeds, strict=True)]
     whole = [torch.cov(group).reshape(len(pairs), len(pairs)) / group.shape[1] for group in groups]
@@ -147,7 +153,10 @@ def _halves(pair: Pair, spread: float, z: float, level: float) -> tuple[float, f
 
 
 def _parts(values: Sequence[float], covariance: Tensor) -> tuple[float, float]:
-    """Return the variance of the mean over seeds in two parts: what all seeds share, by their rows, and what each training run has of its own."""
+    """Return the variance of the mean over seeds in two parts.
+
+    The first is what all seeds share, by their rows. The second is what each training run has of its own.
+    """
     k = len(values)
     if k < 2:
         return 0.0, 0.0

@@ -72,7 +72,7 @@ def check_needs(attack: Attack) -> None:
 
 
 def check_guess(trial: Attempt, run: Run) -> Guess:
-    """Two runs on one view with one stream give the same guess about messages of that view, and leave the view as it was.
+    """Two runs on one view with one stream give the same guess about its messages, and leave the view as it was.
 
     Returns:
         The guess; of an ensemble, its answer.
@@ -114,7 +114,10 @@ def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
 
 
 def check_null(trial: Attempt, run: Run) -> None:
-    """On messages of pure noise it does no better than chance: else it learned from something other than the messages."""
+    """On messages of pure noise it does no better than chance.
+
+    Else it learned from something other than the messages.
+    """
     for reading in trial.read(run, stream(0, "attack")).readings:
         require(
             not reading.beats_chance(),

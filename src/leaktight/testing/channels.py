@@ -112,7 +112,10 @@ class _Sender:
         return used, belief, sent
 
     def _clean(self, used: Batch) -> tuple[Gradient, Belief]:
-        """Return the gradient of these examples, and what the channel says of a message; the last ones again if they are the same."""
+        """Return the gradient of these examples, and what the channel says of a message.
+
+        If the examples are those of the last call, it returns the same again.
+        """
         if self.last is None or not torch.equal(self.last[0].inputs, used.inputs):
             clean = gradient(self.own, self.own.model.tensors(), used, per_example=self.defence.per_example)
             self.last = used, clean, self._push(self.own if self.channel.private_task else self.public, used)
@@ -213,7 +216,10 @@ def _check_examples(defence: Defence, channel: Channel, raw: Batch, used: list[B
 
 
 def _frequencies(nearest: Tensor, stated: Tensor, outcomes: tuple[Outcome, ...]) -> tuple[float, int]:
-    """Return chi-square of how often each outcome was seen, and its degrees of freedom; what looks alike or is rare is one."""
+    """Return chi-square of how often each outcome was seen, and its degrees of freedom.
+
+    Outcomes that look alike or are rare count as one.
+    """
     close = torch.cdist(stated, stated, p=1) / stated.shape[1] <= 2 * _PIXEL
     # Each outcome joins the first that looks like it, or like one that does.
     joined = torch.linalg.matrix_power(close.double(), len(outcomes)).bool().int().argmax(1).tolist()

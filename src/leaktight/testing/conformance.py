@@ -1,4 +1,4 @@
-"""What every check of the kit shares: the classes to check, a sentence for what failed, pictures of tensors before and after."""
+"""What the kit's checks share: classes to check, a sentence for failures, pictures of tensors before and after."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def own_randomness(who: str) -> Iterator[None]:
 
 @contextmanager
 def own_draws(who: str, local: Local) -> Iterator[None]:
-    """Require that nothing in the block draws random numbers but from a Local's key; a Local without a key is not watched.
+    """Require that nothing in the block draws random numbers but from a Local's key.
+
+    A Local without a key is not watched.
 
     Args:
         who: the subject of the error's sentence.
@@ -114,7 +116,10 @@ def own_draws(who: str, local: Local) -> Iterator[None]:
     if local.key is None:
         yield
         return
-    sentence = f"{who} must draw its random numbers from `local.draws`. It drew from another generator, whose numbers can be drawn again."
+    sentence = (
+        f"{who} must draw its random numbers from `local.draws`. It drew from another generator, whose numbers can be "
+        "drawn again."
+    )
 
     def refuse(*_: object, **__: object) -> NoReturn:
         raise ConformanceError(sentence)
@@ -162,7 +167,8 @@ def contains(tensor: Tensor, secret: Tensor) -> bool:
     """Return whether a tensor holds the secret's numbers, one after the other.
 
     Example:
-        >>> contains(torch.tensor([0.5, 3.0, 1.0, 2.0]), torch.tensor([3, 1])), contains(torch.zeros(4), torch.tensor([3, 1]))
+        >>> secret = torch.tensor([3, 1])
+        >>> contains(torch.tensor([0.5, 3.0, 1.0, 2.0]), secret), contains(torch.zeros(4), secret)
         (True, False)
     """
     row, wanted = tensor.detach().flatten().double(), secret.flatten().to(tensor.dtype).double()

@@ -21,7 +21,7 @@ def cut_message(task: Task, batch: Batch, round: int = 0, sender: str = PARTY) -
     """Return the undefended cut gradient of a batch: of its mean loss by the features of each example.
 
     Example:
-        >>> {name: tuple(tensor.shape) for name, tensor in cut_message(toy_task(), binary(toy_batch(5))).tensors.items()}
+        >>> {name: tuple(cut.shape) for name, cut in cut_message(toy_task(), binary(toy_batch(5))).tensors.items()}
         {'cut': (5, 16)}
     """
     features = task.model.features(batch.inputs).detach().requires_grad_(True)

@@ -126,10 +126,10 @@ def check_input(defence: Defence, step: Step = toy_step) -> None:
 
 
 def check_canary(defence: Defence, play: Play = toy_run) -> None:
-    """Nothing that a party keeps shows in what it sends before the end, whole or inside another tensor: memory, inputs, labels.
+    """Nothing that a party keeps shows in what it sends before the end, whole or inside another tensor.
 
-    Memory is looked at after one round and after more, because a defence may change what it keeps. Constant tensors are
-    left out: everybody sends zeros.
+    A party keeps memory, inputs and labels. Memory is looked at after one round and after more, because a defence may
+    change what it keeps. Constant tensors are left out: everybody sends zeros.
     """
     data = toy_batch(8)
     data.inputs[:, 0, 0, 0] = CANARY
@@ -146,7 +146,10 @@ def check_canary(defence: Defence, play: Play = toy_run) -> None:
 
 
 def check_strength(defence: Defence, play: Play = toy_run) -> None:
-    """The stronger, other settings at their defaults, the more of a message changes on average; or all change some, if that is all it says."""
+    """The stronger, other settings at their defaults, the more of a message changes on average.
+
+    If its strength does not claim that, every level must still change something.
+    """
     levels = _ladder(defence)
     if not levels or defence.strength is None:
         return
@@ -165,7 +168,10 @@ def check_strength(defence: Defence, play: Play = toy_run) -> None:
 
 
 def check_extremes(defence: Defence, play: Play = toy_run) -> None:
-    """Tiny, huge and zero gradients, single examples, parameters of no dimension or one entry: a finite message or an error."""
+    """Tiny, huge and zero gradients give a finite message or an error.
+
+    So do single examples, and parameters of no dimension or of one entry.
+    """
     for scale, batch_size in itertools.product((0.0, 1e-30, 1.0, 1e30), (1, 3)):
         what = f"gradients scaled by {scale:g} of {batch_size} example(s)"
         try:
@@ -229,7 +235,10 @@ def _sent_messages(run: Run) -> list[Message]:
 
 
 def _change(sent: list[Message], plain: list[Message]) -> float:
-    """Return the mean squared distance to undefended messages, over the tensors of one shape; what was left out counts as zeros."""
+    """Return the mean squared distance to undefended messages, over the tensors of one shape.
+
+    What was left out counts as zeros.
+    """
     squares = [
         float((one.tensors.get(name, torch.zeros_like(tensor)) - tensor).double().square().sum())
         for one, other in zip(sent, plain, strict=True)

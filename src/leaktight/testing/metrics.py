@@ -125,7 +125,10 @@ def check_quantities(metric: Metric, trial: Trial) -> None:
 
 
 def check_form(metric: Metric, trial: Trial) -> None:
-    """It reads against the raw examples, twice the same, with interval and chance level, and changes nothing that it is given."""
+    """It reads against the raw examples, twice the same, with interval and chance level.
+
+    It changes nothing that it is given.
+    """
     with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
         first, second = (_grade(metric, trial, trial.wrong) for _ in range(2))
     require(first == second, f"{metric} must read the same from the same stream. Two readings differ.")
@@ -140,7 +143,10 @@ def check_form(metric: Metric, trial: Trial) -> None:
 
 
 def check_neutrality(metric: Metric, trial: Trial) -> None:
-    """A metric that is not about leakage reads twice the same, changes nothing that it is given, and says of no value that it leaks."""
+    """A metric that is not about leakage reads twice the same, and says of no value that it leaks.
+
+    It changes nothing that it is given.
+    """
     with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
         first, second = (
             tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2)
@@ -172,7 +178,7 @@ def check_order(metric: Metric, trial: Trial) -> None:
 
 
 def check_chance(metric: Metric, trial: Trial, tolerance: float = 0.1) -> None:
-    """The chance level is the best that a guess which saw nothing gets, within a share of the way to a perfect guess."""
+    """The chance level is the best that a guess that saw nothing gets, within a share of the way to a perfect one."""
     best, blind, wrong = (_grade(metric, trial, guess) for guess in (trial.perfect, trial.blind, trial.wrong))
     for perfect, known, random in zip(best, blind, wrong, strict=True):
         chance = known.chance if known.chance is not None else float("nan")

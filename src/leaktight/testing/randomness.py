@@ -1,4 +1,7 @@
-"""What every defence promises about its random numbers: drawn from its Local, anew for each message, for every entry of every tensor."""
+"""What every defence promises about its random numbers.
+
+It draws them from its Local, anew for each message, for every entry of every tensor.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ def check_streams(defence: Defence, step: Step = toy_step) -> None:
 
 
 def check_constant_noise(defence: Defence, step: Step = toy_step) -> None:
-    """What is added to a message depends on the message, or on chance: whoever sees two messages takes off what is in both."""
+    """What is added to a message depends on the message, or on chance.
+
+    Otherwise, whoever sees two messages takes off what is in both.
+    """
     sent = _Sender(defence, step)
     first = sent()
     if _differences(first, sent(seed=1)):
@@ -74,7 +80,10 @@ def check_constant_noise(defence: Defence, step: Step = toy_step) -> None:
 
 
 def check_entries(defence: Defence, step: Step = toy_step) -> None:
-    """Noise that a defence promises is on every entry, and other noise on each: of a message, and of each of several local steps."""
+    """Noise that a defence promises is on every entry, and differs from entry to entry.
+
+    This holds for a message, and for each of several local steps.
+    """
     sent = _Sender(defence, step)
     # On cut gradients noise may be on some rows, or along each.
     if defence.promise is None or sent.kind is Kind.CUT_GRADIENT:

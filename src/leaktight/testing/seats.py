@@ -30,7 +30,9 @@ OWNED = {VICTIM: (0, 1), ATTACKER: (2,)}
 
 
 def squares(count: int, classes: tuple[int, ...] = (0, 1, 2), seed: int = 0) -> Batch:
-    """Return images of 8x8 in which one quarter is light: the upper left in class 0, the upper right in 1, the lower left in 2.
+    """Return images of 8x8 in which one quarter is light.
+
+    It is the upper left in class 0, the upper right in 1, the lower left in 2.
 
     Example:
         >>> batch = squares(4, classes=(1,))

@@ -25,7 +25,7 @@ PARTY = "client-0"
 
 
 class Shift(nn.Module):
-    """Scale by a parameter without dimensions and shift by one of a single entry: the shapes that are easily forgotten."""
+    """Scale by a parameter without dimensions and shift by one of a single entry: shapes that are easily forgotten."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ def toy_run(
 
 
 def mark_property(batch: Batch) -> Batch:
-    """Return the batch with a private property: in every second example the first two pixels are light, in all others dark.
+    """Return the batch with a private property: the first two pixels are light in every second example, else dark.
 
     It has nothing to do with the labels, and stands in the gradient of the first layer.
 
@@ -169,7 +169,9 @@ def mark_property(batch: Batch) -> Batch:
 
 
 def property_run(defence: Defence | None = None, *, rounds: int = 40, batch_size: int = 8, seed: int = 0) -> Run:
-    """Return a toy run of which every second message, on average, is made from examples with a private property, the others from none.
+    """Return a toy run in which every second message, on average, is made from examples with a private property.
+
+    The others are made from examples without it.
 
     Example:
         >>> run = property_run(rounds=4)

@@ -46,7 +46,8 @@ def check_value(value: Registered) -> None:
             )
             require(
                 is_named,
-                f"The str of {kind} must name every setting that is not at its default. `{name}` is missing in {shown}.",
+                f"The str of {kind} must name every setting that is not at its default. `{name}` is missing in "
+                f"{shown}.",
             )
 
 

@@ -52,7 +52,9 @@ def apply_operation(name: str, pixels: Pixels, value: float | None, sign: int) -
 
 @functools.lru_cache(_KEPT)
 def source_pixels(name: str, height: int, width: int, value: float) -> NDArray[np.int64]:
-    """Return where each output pixel of a shift or turn comes from: -1 - place in the flat image, or the fill level where bare.
+    """Return where each output pixel of a shift or turn comes from.
+
+    That is -1 - place in the flat image, or the fill level where bare.
 
     Example:
         >>> source_pixels("translateX", 1, 4, 0.25).tolist()
@@ -111,7 +113,10 @@ def _sharpness(pixels: Pixels, value: float) -> Pixels:
 
 
 def _smooth(pixels: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Return the inside of Pillow's SMOOTH: the centre five times, its eight neighbours once, by 13, rounded; it leaves borders."""
+    """Return the inside of Pillow's SMOOTH, which leaves borders.
+
+    That is the centre five times and its eight neighbours once, divided by 13 and rounded.
+    """
     lines = pixels[:, :, :-2] + pixels[:, :, 1:-1] + pixels[:, :, 2:]
     total = lines[:, :, :, :-2] + lines[:, :, :, 1:-1] + lines[:, :, :, 2:] + 4 * pixels[:, :, 1:-1, 1:-1]
     smooth: NDArray[np.uint16] = (total + 6) // 13

@@ -46,7 +46,10 @@ class PolicyTransform:
         self._secret: tuple[int, Draws] | None = None
 
     def __call__(self, image: Picture) -> Picture:
-        """Return one Pillow image (grey or RGB) or one tensor (channels, height, width) in [0, 1], changed, as the same kind."""
+        """Return one image, changed, as the same kind.
+
+        It is a Pillow image (grey or RGB) or a tensor (channels, height, width) in [0, 1].
+        """
         draws = self._draws()
         if isinstance(image, Tensor):
             return self.policy.apply(image[None], draws, self.probability)[0]

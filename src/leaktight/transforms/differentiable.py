@@ -23,7 +23,7 @@ Change = Callable[[Tensor], Tensor]
 _LUMA = (19595, 38470, 7471)
 """The shares of red, green and blue in brightness, in 65536ths: sums of them are exact in single precision."""
 _EDGE = 1e-4
-"""Where Pillow computes in more digits than single precision has, a number this close below a step is taken for the step."""
+"""Where Pillow uses more digits than single precision, a number this close below a step is taken for the step."""
 
 
 def differentiable(function: Function, shape: tuple[int, ...], sign: int = 1) -> Change:

@@ -23,7 +23,7 @@ def require_images(images: Tensor) -> None:
         >>> require_images(torch.zeros(2, 5))
         Traceback (most recent call last):
         leaktight.core.errors.Refusal: A transformation needs images of shape (n, 1 or 3, height, width). Got shape (2, 5) instead.
-    """
+    """  # noqa: E501
     if images.dim() != 4 or images.shape[1] not in CHANNELS or 0 in images.shape[2:]:
         raise Refusal(
             f"A transformation needs images of shape (n, 1 or 3, height, width). Got shape {tuple(images.shape)} "

@@ -59,8 +59,9 @@ _LISTED = (
     ("sharpness", 0.2, 6), ("brightness", 0.9, 6), ("color", 0.2, 8), ("solarize", 0.5, 0), ("invert", 0.0, 0),
     ("equalize", 0.2, 0), ("autocontrast", 0.6, 0), ("equalize", 0.2, 8), ("equalize", 0.6, 4), ("color", 0.9, 5),
     ("equalize", 0.6, 5), ("autocontrast", 0.8, 4), ("solarize", 0.2, 4), ("brightness", 0.1, 3), ("color", 0.7, 0),
-    ("solarize", 0.4, 1), ("autocontrast", 0.9, 0), ("translateY", 0.9, 3), ("translateY", 0.7, 3), ("autocontrast", 0.9, 1),
-    ("solarize", 0.8, 1), ("equalize", 0.8, 5), ("invert", 0.1, 0), ("translateY", 0.7, 3), ("autocontrast", 0.9, 1),
+    ("solarize", 0.4, 1), ("autocontrast", 0.9, 0), ("translateY", 0.9, 3), ("translateY", 0.7, 3),
+    ("autocontrast", 0.9, 1), ("solarize", 0.8, 1), ("equalize", 0.8, 5), ("invert", 0.1, 0), ("translateY", 0.7, 3),
+    ("autocontrast", 0.9, 1),
 )  # fmt: skip
 
 LIBRARY: tuple[Function, ...] = tuple(Function(index, *listed) for index, listed in enumerate(_LISTED))

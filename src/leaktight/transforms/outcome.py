@@ -78,7 +78,7 @@ def _after_mirror(outcome: Outcome) -> Outcome:
 
 
 def _paths(branch: tuple[int, ...], grey: bool, probability: Probability) -> Iterator[tuple[float, tuple[Step, ...]]]:
-    """Return all that a branch can do: the functions that act, each with a sign (0 if it has none), and how likely it is."""
+    """Return all that a branch can do: the functions that act, each with a sign (0 if none), and how likely it is."""
     choices = [
         list(_choices(LIBRARY[same_as(index)], LIBRARY[index].probability, grey, probability)) for index in branch
     ]

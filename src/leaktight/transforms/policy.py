@@ -142,7 +142,10 @@ class Policy(Value):
         return changed
 
     def transform(self, seed: int | None = None, probability: Probability = "always") -> PolicyTransform:
-        """Return the policy as a transform of single images, for a plain PyTorch `Dataset`; a seed makes it repeatable."""
+        """Return the policy as a transform of single images, for a plain PyTorch `Dataset`.
+
+        A seed makes it repeatable.
+        """
         from leaktight.transforms.dataset import PolicyTransform
 
         return PolicyTransform(self, seed, probability)
@@ -184,7 +187,7 @@ def require_probability(probability: str) -> None:
         >>> require_probability("Always")
         Traceback (most recent call last):
         leaktight.core.errors.InvalidValue: The `probability` of a policy must be `always` or `listed`. Got 'Always' instead.
-    """
+    """  # noqa: E501
     if probability not in get_args(Probability):
         raise InvalidValue(f"The `probability` of a policy must be `always` or `listed`. Got {probability!r} instead.")
 

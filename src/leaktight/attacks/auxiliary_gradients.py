@@ -58,8 +58,10 @@ def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tenso
         >>> task = classification(MLP().build((4,), classes=2, seed=0), (4,), 2)
         >>> pool = Batch(torch.rand(6, 4), torch.tensor([0, 1, 0, 1, 0, 1]))
         >>> [found] = batch_gradients(task, task.model.tensors(), pool, torch.tensor([[0, 1], [1, 2], [2, 0]]))
-        >>> {name: tuple(each.shape) for name, each in found.items()}
-        {'body.linear1.weight': (3, 128, 4), 'body.linear1.bias': (3, 128), 'head.weight': (3, 2, 128), 'head.bias': (3, 2)}
+        >>> list(found)
+        ['body.linear1.weight', 'body.linear1.bias', 'head.weight', 'head.bias']
+        >>> [tuple(each.shape) for each in found.values()]
+        [(3, 128, 4), (3, 128), (3, 2, 128), (3, 2)]
     """
     parameters = {name: tensor.detach() for name, tensor in parameters.items()}
     used, places = torch.unique(members.to(pool.labels.device), return_inverse=True)

@@ -92,7 +92,10 @@ class CommonModel:
         return explained
 
     def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
-        """Return the score of the true examples, for metrics; NaN if there are secrets: a short search may miss them."""
+        """Return the score of the true examples, for metrics.
+
+        It is NaN if there are secrets: a short search may miss them.
+        """
         values = torch.full((len(truth),), math.nan)
         for objective, places in self._groups:
             for victim, (place,) in enumerate(() if objective.victims.secrets else places):

@@ -37,7 +37,8 @@ class LabelPosterior(Attack):
     the clean rows, \(s_t I\). With the unit vector \(w_t\) along \(\mu_{t1} - \mu_{t0}\), or, where the stated noise
     lies along a direction, that in which the message spreads most,
 
-    .. math:: z_{ti} = \frac{\langle w_t, \tilde g_{ti} \rangle - m_t}{\sqrt{\langle w_t, \bar\Sigma_t w_t \rangle + s_t}}, \qquad
+    .. math:: z_{ti} =
+        \frac{\langle w_t, \tilde g_{ti} \rangle - m_t}{\sqrt{\langle w_t, \bar\Sigma_t w_t \rangle + s_t}}, \qquad
         \log \frac{p(\tilde g_{ti} \mid 1)}{p(\tilde g_{ti} \mid 0)} = d \, z_{ti}
 
     for classes d standard deviations apart with \(m_t\) in the middle, and of each row

@@ -323,7 +323,10 @@ class GradientMatching(Attack):
         return starts.repeat_interleave(count_hypotheses(replays), 0)
 
     def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
-        """Return the tensors of the chosen layers; with a free loss the body's, and those of a head with the public loss."""
+        """Return the tensors of the chosen layers.
+
+        With a free loss, these are only the body's, and those of a head with the public loss.
+        """
         names = replay.names
         if self.loss == "free":
             parts = ("body.",) if replay.head_weight is None else ("body.", "head.")

@@ -153,7 +153,8 @@ def difference(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dic
     """Return new minus old for every floating tensor that is in both, in at least single precision.
 
     Example:
-        >>> difference({"weight": torch.ones(2), "steps": torch.tensor(1)}, {"weight": torch.zeros(2), "steps": torch.tensor(2)})
+        >>> before = {"weight": torch.ones(2), "steps": torch.tensor(1)}
+        >>> difference(before, {"weight": torch.zeros(2), "steps": torch.tensor(2)})
         {'weight': tensor([-1., -1.])}
     """
     update = {}

@@ -51,7 +51,8 @@ class Manifest(Value):
         format: how captures are written.
 
     Example:
-        >>> Manifest(kind="gradient", sender="client-0", round=3, tensors="a.safetensors", parameters="b.safetensors").examples is None
+        >>> files = {"tensors": "a.safetensors", "parameters": "b.safetensors"}
+        >>> Manifest(kind="gradient", sender="client-0", round=3, **files).examples is None
         True
     """
 

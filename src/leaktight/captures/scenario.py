@@ -145,7 +145,10 @@ class Captured(Scenario):
         return Content(task.model, (inputs,), torch.zeros(len(inputs), dtype=torch.long), {CAPTURES: digest(*files)})
 
     def seats(self, seeds: Sequence[int], batch_sizes: Sequence[int]) -> frozenset[str]:
-        """Whoever received a capture; each is opened once, because a damaged one is better named now than in every cell."""
+        """Whoever received a capture.
+
+        Each capture is opened once, because a damaged one is better named now than in every cell.
+        """
         captures = self.captures()
         task = self.task(captures[0])
         for capture in captures:
@@ -153,7 +156,10 @@ class Captured(Scenario):
         return frozenset(capture.manifest.receiver for capture in captures)
 
     def control(self) -> Control:
-        """A federation: of captured messages no answer is known, but the same instruments must be exact where one is."""
+        """A federation, because no answer is known of captured messages.
+
+        The same instruments must be exact where an answer is known.
+        """
         return Control(Federated(data=Digits(), model={"kind": "mlp"}, protocol=FedSGD(), rounds=0))
 
     def train(

@@ -24,7 +24,8 @@ class KeepLargest(Stage):
         sent_std: the standard deviation of Gaussian noise on entries that go out.
 
     Example:
-        >>> belief = KeepLargest(lambda entries: entries // 2).push(Belief({"weight": torch.tensor([3.0, -1.0, 2.0, 0.5])}))
+        >>> before = Belief({"weight": torch.tensor([3.0, -1.0, 2.0, 0.5])})
+        >>> belief = KeepLargest(lambda entries: entries // 2).push(before)
         >>> belief.masks["weight"].count, belief.masks["weight"].edge
         (2, tensor(2.))
     """

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from leaktight.core.record import Record
 
 COLUMNS = (
-    "key", "purpose", "scenario", "defence", "probe", "threat", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
-    "privacy_budget", "reading", "against", "layer", "by", "value", "low", "high", "n", "chance", "leaks",
+    "key", "purpose", "scenario", "defence", "probe", "threat", "stage", "batch_size", "victims", "seed", "status",
+    "reason", "seconds", "privacy_budget", "reading", "against", "layer", "by", "value", "low", "high", "n", "chance",
+    "leaks",
 )  # fmt: skip
 
 EXAMPLES = """

@@ -1,4 +1,7 @@
-"""A layer study on the terminal: a line for each layer, which gives most away by itself, and which cheap measure points there."""
+"""A layer study on the terminal: a line for each layer.
+
+It shows which layer gives most away by itself, and which cheap measure points there.
+"""
 
 from __future__ import annotations
 

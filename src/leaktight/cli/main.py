@@ -91,7 +91,9 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 if all is well, 2 for a fault of what was given, 130 after Ctrl-C, 143 after SIGTERM.
+    """Run a command and return its exit code.
+
+    The code is 0 if all is well, 2 for a fault of what was given, 130 after Ctrl-C and 143 after SIGTERM.
 
     Args:
         arguments: the words after `leaktight`; None takes those of the process.

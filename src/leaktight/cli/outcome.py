@@ -112,7 +112,10 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Return the rows of a summary as a table; a setting that all rows share is said below it, to leave room for names."""
+    """Return the rows of a summary as a table.
+
+    A setting that all rows share stands below it, to leave room for names.
+    """
     found = Table(caption_justify="left")
     several = any(row.among > 1 for row in rows)
     if several:

@@ -1,4 +1,7 @@
-"""Privacy accounting: what a sequence of noisy steps spent, by Opacus' Rényi accountant, or exactly where nothing is sampled."""
+"""Privacy accounting: what a sequence of noisy steps spent.
+
+It is computed by Opacus' Rényi accountant, or exactly where nothing is sampled.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def step_cost(sample_rate: float, multiplier: float) -> tuple[float, ...]:
 
 
 def participation_cost(squares: float, multiplier: float) -> tuple[float, ...]:
-    """Return the Rényi divergence at each order of all steps that one example took part in, without amplification by sampling.
+    """Return the Rényi divergence at each order of one example's steps, without amplification by sampling.
 
     Steps that it took no part in cost it nothing, whoever else they are about. An example that is m times in a batch
     moves the sum by m times the clipping norm, so it counts as m^2 steps.
@@ -79,7 +82,7 @@ def epsilon(costs: Sequence[float], delta: float) -> float:
 
 
 def gaussian_epsilon(squares: float, multiplier: float, delta: float) -> float:
-    """Return the epsilon of all steps that one example took part in, without amplification by sampling: exactly, not a bound of it.
+    """Return the exact epsilon, not a bound, of one example's steps, without amplification by sampling.
 
     With mu = sqrt(squares) / multiplier, epsilon is where Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon
     / mu) is delta.

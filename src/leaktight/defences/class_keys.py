@@ -32,7 +32,7 @@ class RegularisedModel(Model):
 
 
 class ClassKeys(Defence):
-    r"""Let every participant score its classes by private keys, so that nobody else can tell how well an image fits one of them.
+    r"""Let every participant score its classes by private keys, so nobody else can tell how well an image fits one.
 
     Before training the head is replaced, in public, by an embedding \(\phi(x)\) of length 1 in d dimensions. Every
     participant draws for each of its classes a random key \(\psi_c\) of length 1, and trains the shared network on
@@ -165,7 +165,10 @@ class ClassKeys(Defence):
         return -alignments * (math.sqrt(self.dimensions) if self.scale is None else self.scale)
 
     def _check_key(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
-        """Check a key that somebody revealed, and bring it to length 1: a longer one would draw every image to its class."""
+        """Check a key that somebody revealed, and bring it to length 1.
+
+        A longer one would draw every image to its class.
+        """
         if name not in {str(label) for label in range(task.classes)}:
             raise InvalidValue(
                 f"A key of {sender} must be named by a class from 0 to {task.classes - 1}. Got `{name}` instead."
@@ -179,7 +182,10 @@ class ClassKeys(Defence):
 
 
 def _weights(labels: Tensor, keys: Tensor) -> Tensor:
-    """Return how much of each class's key an example has for its own, (examples, classes); labels may be shares of classes themselves."""
+    """Return how much of each class's key is in an example's own key, (examples, classes).
+
+    Labels may themselves be shares of classes.
+    """
     return (
         labels.to(keys.dtype)
         if labels.dim() == 2

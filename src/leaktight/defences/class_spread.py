@@ -1,4 +1,7 @@
-"""The two classes of a cut gradient: where their rows lie, and what a label party takes them for if a batch has only one."""
+"""The two classes of a cut gradient: where their rows lie.
+
+It also says what a label party takes them for if a batch has only one.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +152,10 @@ def _of_one(rows: Rows, present: Spread, is_positive: bool, last: Memory) -> Est
 
 
 def _mirror_difference(rows: Rows, present: Spread) -> Tensor:
-    """Return the difference to a mirror image: twice the rows' length, along their mean, or along the longest row if that is zero."""
+    """Return the difference to a mirror image: twice the rows' length, along their mean.
+
+    If the mean is zero, it is along the longest row.
+    """
     middle = present.mean if present.mean.any() else rows.matrix[rows.norms.argmax()].double()
     length = rows.norms.double().square().mean().sqrt()
     return 2 * length * torch.nn.functional.normalize(middle, dim=0, eps=0.0) if length else torch.zeros_like(middle)

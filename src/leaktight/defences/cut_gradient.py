@@ -31,7 +31,9 @@ class CutDefence(Defence):
 
     @abc.abstractmethod
     def cut_channel(self, gradients: Tensors, labels: Tensor) -> Channel:
-        """State how the rows of a batch come about, for attackers who weigh what the clean rows and labels may have been.
+        """State how the rows of a batch come about.
+
+        It is for attackers who weigh what the clean rows and labels may have been.
 
         Args:
             gradients: the clean rows, by name.
@@ -61,14 +63,17 @@ class Rows:
 
 
 def rows_of(message: Message, kind: str) -> Rows:
-    """Return a cut gradient row by row, or raise: `Refusal` for another kind of message, `InvalidValue` for one without sense.
+    """Return a cut gradient row by row, or raise.
+
+    It raises `Refusal` for another kind of message, and `InvalidValue` for one without sense.
 
     Args:
         message: what the label party is about to send. Several tensors are taken together, example by example.
         kind: the defence's kind, for the error's sentence.
 
     Example:
-        >>> message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": torch.tensor([[3.0, 4.0], [0.0, 2.0]])})
+        >>> rows = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+        >>> message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": rows})
         >>> rows_of(message, "max_norm").norms
         tensor([5., 2.])
     """
@@ -103,7 +108,10 @@ def rows_of(message: Message, kind: str) -> Rows:
 
 
 def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
-    """Return the message with a matrix's rows in its tensors' own shapes and types, or raise if they are not finite there."""
+    """Return the message with a matrix's rows in its tensors' own shapes and types.
+
+    Raise if they are not finite there.
+    """
     widths = [math.prod(tensor.shape[1:]) for tensor in message.tensors.values()]
     parts = zip(message.tensors.items(), torch.split(matrix, widths, dim=1), strict=True)
     sent = {name: part.to(tensor.dtype).reshape(tensor.shape) for (name, tensor), part in parts}

@@ -1,4 +1,6 @@
-r"""Divergence: how well two Gaussian classes can be told apart, with and without noise, in plain floating-point numbers.
+r"""Divergence: how well two Gaussian classes can be told apart, with and without noise.
+
+It is computed in plain floating-point numbers.
 
 Gradients of the negatives are \(N(\bar g^{(0)}, u I)\), those of the positives \(N(\bar g^{(1)}, v I)\), in \(d\)
 dimensions. Each class \(k\) gets noise of variance \(\lambda_1^{(k)}\) along the difference of the means and
@@ -97,7 +99,9 @@ def sumkl(classes: Classes, noise: Protection) -> float:
 
 
 def detection_error(divergence: float) -> float:
-    r"""Return the error \(\max(0, \tfrac12 - \tfrac14 \sqrt{\mathrm{sumKL}})\) that every detector makes at least, of mean FPR and FNR.
+    r"""Return the error that every detector makes at least, as the mean of FPR and FNR.
+
+    It is \(\max(0, \tfrac12 - \tfrac14 \sqrt{\mathrm{sumKL}})\).
 
     Example:
         >>> detection_error(0.16), detection_error(0.0), detection_error(math.inf)

@@ -40,7 +40,9 @@ def count_step(memory: Memory, sampling: Sampling | None, multiplier: float, exa
 
 
 def budget_notes(memory: Memory, name: str, multiplier: float, delta: float) -> dict[str, float]:
-    """Return what a party has spent as notes: of its training, and apart from it of messages that only an audit asked for.
+    """Return what a party has spent, as notes.
+
+    What its training spent is apart from what messages spent that only an audit asked for.
 
     Args:
         memory: what `count_step` keeps.

@@ -25,7 +25,8 @@ class DPSGD(Defence):
 
     Without it the mean gradient of a batch goes out, or local steps follow it. With it each local step uses
 
-    .. math:: \tilde g = \frac{1}{B} \Bigl( \sum_{i \in S} g_i \min\bigl(1, \tfrac{C}{\lVert g_i \rVert}\bigr) + \sigma C z \Bigr), \qquad z \sim N(0, I),
+    .. math:: \tilde g = \frac{1}{B} \Bigl( \sum_{i \in S} g_i \min\bigl(1, \tfrac{C}{\lVert g_i \rVert}\bigr)
+        + \sigma C z \Bigr), \qquad z \sim N(0, I),
 
     where \(g_i\) is the gradient of example \(i\) over all parameters together, and \(S\) is the batch. In training
     each of the party's \(n\) examples is in \(S\) with probability \(q = B / n\), independently of the others (Poisson

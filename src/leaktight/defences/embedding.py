@@ -1,4 +1,7 @@
-"""Embedding: features mapped to many dimensions and length 1, by a learned layer or by a public one that nobody trains."""
+"""Embedding: features mapped to many dimensions and length 1.
+
+A learned layer maps them, or a public one that nobody trains.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,17 @@ FEW = 64
 """Below how many features the fixed layer is dense."""
 
 PART = 2048
-"""How many dimensions are made at a time: few enough to stay near the processor, where wide embeddings would spend their time."""
+"""How many dimensions are made at a time: few enough to stay near the processor.
+
+Wide embeddings made all at once would spend their time on memory.
+"""
 
 
 class Rectified(nn.Module):
-    """Layer norm without parameters, ReLU, length 1: of layer norm only the centring counts, since by length 1 a factor above 0 cancels."""
+    """Layer norm without parameters, ReLU, length 1.
+
+    Of layer norm only the centring counts, since length 1 cancels any factor above 0.
+    """
 
     def forward(self, outputs: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
@@ -80,7 +89,9 @@ class FixedLayer(nn.Module):
         return (positive * _inverse((positive * positive).sum(0))).t()
 
     def alignments(self, features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
-        """Return the inner product of every embedding with its own key, which is `weights @ keys`: what a training step needs.
+        """Return the inner product of every embedding with its own key, which is `weights @ keys`.
+
+        This is what a training step needs.
 
         Quicker than by `forward`, for the first derivative by features too. Others take as long as by it.
         """
@@ -88,7 +99,9 @@ class FixedLayer(nn.Module):
         return cast("Tensor", products)
 
     def tangents(self, features: Tensor, keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Return `alignments` and their slopes, (examples, features), in one pass over the dimensions that keeps none of them.
+        r"""Return `alignments` and their slopes, (examples, features).
+
+        It takes one pass over the dimensions and keeps none of them.
 
         With \(z = W x\), \(p = \max(z, 0)\) and \(k\) the key where \(z > 0\), else 0, an alignment is \(n / \sqrt q\)
         with \(n = \langle k, p \rangle = \langle W^T k, x \rangle\) and \(q = \langle p, p \rangle = \langle W^T p, x
@@ -111,7 +124,10 @@ class FixedLayer(nn.Module):
         return product * inverse, slopes[: self.features].t()
 
     def _rectangle(self, features: Tensor) -> Tensor:
-        """Return features and what fills their rectangle, (entries, examples): examples come last, where no step has to move them."""
+        """Return features and what fills their rectangle, (entries, examples).
+
+        Examples come last, where no step has to move them.
+        """
         if features.shape[1] != self.features:
             raise InvalidValue(f"The fixed layer takes {self.features} features. Got {features.shape[1]} instead.")
         filled = F.pad(features.t(), (0, 0, 0, 1), value=self.constant)
@@ -123,7 +139,10 @@ class FixedLayer(nn.Module):
 
 
 class _Alignments(torch.autograd.Function):
-    """Alignments of a fixed layer with the slopes that were found with them; what a training step does not need goes by the embeddings."""
+    """Alignments of a fixed layer with the slopes that were found with them.
+
+    What a training step does not need is computed from the embeddings.
+    """
 
     generate_vmap_rule = True
 
@@ -179,7 +198,10 @@ class _Slopes(torch.autograd.Function):
 
 
 class TrainedHead(nn.Module):
-    """The trained part of a head that embeds: features, flat; a linear layer with leaky ReLU if there is one; the last layer if it is learned.
+    """The trained part of a head that embeds.
+
+    It flattens features, then applies a linear layer with leaky ReLU if there is one, and the last layer if it is
+    learned.
 
     Args:
         before: the layer before the last.
@@ -231,12 +253,18 @@ class EmbeddingHead(TrainedHead):
         return embeddings
 
     def scores(self, outputs: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys), from the output of the trained part."""
+        """Return the inner product of every embedding with every key, (examples, keys).
+
+        Embeddings are made from the output of the trained part.
+        """
         embeddings: Tensor = self.public(outputs)
         return embeddings @ keys.t()
 
     def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
-        """Return the inner product of every embedding with `weights @ keys`, one key for each, from the output of the trained part."""
+        """Return the inner product of every embedding with its own key, which is `weights @ keys`.
+
+        Embeddings are made from the output of the trained part.
+        """
         return self.public.alignments(outputs, keys, weights)
 
 

@@ -21,8 +21,8 @@ def finite_tensors(tensors: Tensors, owner: str) -> Tensors:
     Example:
         >>> finite_tensors({"weight": torch.tensor([1.0, float("nan")])}, "A message")
         Traceback (most recent call last):
-        leaktight.core.errors.InvalidValue: A message must hold finite numbers. Got NaN or infinity in `weight` instead; \
-lower the learning rate or look at the data.
+        leaktight.core.errors.InvalidValue: A message must hold finite numbers. \
+Got NaN or infinity in `weight` instead; lower the learning rate or look at the data.
     """
     whole = [name for name, tensor in tensors.items() if not tensor.is_floating_point()]
     if whole:

@@ -13,7 +13,9 @@ from leaktight.core.errors import InvalidValue
 
 
 def random_keys(count: int, dimensions: int, draws: Draws) -> Tensor:
-    r"""Draw keys of length 1 in random directions: \(\psi = z / \lVert z \rVert\) with \(z \sim N(0, I)\), one in each row.
+    r"""Draw keys of length 1 in random directions, one in each row.
+
+    A key is \(\psi = z / \lVert z \rVert\) with \(z \sim N(0, I)\).
 
     Example:
         >>> import torch
@@ -29,7 +31,8 @@ def random_keys(count: int, dimensions: int, draws: Draws) -> Tensor:
 def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
     r"""Draw a key of length 1 at a Euclidean distance \(\delta\) from another, in a random direction from it.
 
-    .. math:: \psi' = (1 - \delta^2 / 2) \, \psi + \delta \sqrt{1 - \delta^2 / 4} \; u, \qquad u \perp \psi, \ \lVert u \rVert = 1.
+    .. math:: \psi' = (1 - \delta^2 / 2) \, \psi + \delta \sqrt{1 - \delta^2 / 4} \; u, \qquad
+        u \perp \psi, \ \lVert u \rVert = 1.
 
     Args:
         key: \(\psi\), of length 1, in at least 2 dimensions.
@@ -81,7 +84,9 @@ def largest_overlap(dimensions: int, pairs: int = 1, level: float = 0.5) -> floa
 
 
 def closest(keys: Tensor) -> Tensor:
-    r"""Return the direction with the largest sum of inner products with some keys, their normalised sum: where a shared class is drawn.
+    r"""Return the direction with the largest sum of inner products with some keys: their normalised sum.
+
+    This is where a shared class is drawn.
 
     Its score with each of two keys is \(\sqrt{(1 + \langle \psi_i, \psi_j \rangle) / 2}\), about 0.71 for keys in many
     dimensions.
@@ -100,7 +105,9 @@ def closest(keys: Tensor) -> Tensor:
 
 
 def expected_exponential(length: float, dimensions: int | None = None) -> float:
-    r"""Return the mean of \(e^{\langle \phi, \psi \rangle}\) over all keys: the denominator of a softmax over infinitely many classes.
+    r"""Return the mean of \(e^{\langle \phi, \psi \rangle}\) over all keys.
+
+    It is the denominator of a softmax over infinitely many classes.
 
     .. math:: E_{\psi \sim N(0, I)} \, e^{\langle \phi, \psi \rangle} = e^{\lVert \phi \rVert^2 / 2}, \qquad
         E_{\lVert \psi \rVert = 1} \, e^{\langle \phi, \psi \rangle} = {}_0F_1(d / 2; \lVert \phi \rVert^2 / 4).

@@ -39,7 +39,8 @@ class LayerGuard(Defence):
     Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it, for a ranking \(l_1, l_2,
     \ldots\) of the layers,
 
-    .. math:: \tilde g_l = A(g_{l_1}, \ldots, g_{l_k})_l \text{ for } l \in \{ l_1, \ldots, l_k \}, \qquad \tilde g_l = g_l \text{ otherwise,}
+    .. math:: \tilde g_l = A(g_{l_1}, \ldots, g_{l_k})_l \text{ for } l \in \{ l_1, \ldots, l_k \}, \qquad
+        \tilde g_l = g_l \text{ otherwise,}
 
     where the guard A sees the guarded layers as a message of their own: top-k takes its share of them, noise falls on
     them alone. What the other layers tell is not touched, and they come from the same examples.

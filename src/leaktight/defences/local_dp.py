@@ -61,7 +61,7 @@ class LocalDP(Defence):
     References:
         Kasiviswanathan et al., "What Can We Learn Privately?", 2011, section 2 (local model); Mironov, "Rényi
         Differential Privacy", 2017, proposition 1 (composition) and 7 (Gaussian mechanism).
-    """
+    """  # noqa: E501
 
     kind: Literal["local_dp"] = "local_dp"
     title: ClassVar[str] = "local DP"

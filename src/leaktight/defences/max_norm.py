@@ -15,11 +15,12 @@ from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, gaussi
 
 
 class MaxNorm(CutDefence):
-    r"""Stretch each row of a cut gradient by noise along itself until its expected squared norm is that of the longest row.
+    r"""Stretch each row of a cut gradient by noise along itself until its expected squared norm is the longest row's.
 
     Without it row \(g_i\) of example \(i\) goes out as it is, and its length tells the label; with it
 
-    .. math:: \tilde g_i = g_i + \sqrt{\max_j \|g_j\|^2 - \|g_i\|^2} \; \xi_i \frac{g_i}{\|g_i\|}, \qquad \xi_i \sim N(0, 1),
+    .. math:: \tilde g_i = g_i + \sqrt{\max_j \|g_j\|^2 - \|g_i\|^2} \; \xi_i \frac{g_i}{\|g_i\|}, \qquad
+        \xi_i \sim N(0, 1),
 
     so that \(E \|\tilde g_i\|^2\) is the same for all. It is aimed at the norm alone: each row keeps its line through
     the origin, whose slope may tell the label, and the longest row goes out as it is. It has no setting.

@@ -54,8 +54,8 @@ class SumKL(CutDefence):
 
     where \(\Delta g\) is the difference of the class means in the batch and the four \(\lambda\) minimise
 
-    .. math:: \mathrm{sumKL} = \mathrm{KL}(\tilde P_1 \| \tilde P_0) + \mathrm{KL}(\tilde P_0 \| \tilde P_1) \quad \text{subject to} \quad
-        p \, \mathrm{tr} \Sigma_1 + (1 - p) \, \mathrm{tr} \Sigma_0 \le P
+    .. math:: \mathrm{sumKL} = \mathrm{KL}(\tilde P_1 \| \tilde P_0) + \mathrm{KL}(\tilde P_0 \| \tilde P_1)
+        \quad \text{subject to} \quad p \, \mathrm{tr} \Sigma_1 + (1 - p) \, \mathrm{tr} \Sigma_0 \le P
 
     for classes \(N(\bar g_0, u I)\) and \(N(\bar g_1, v I)\); u, v, the means and the share of positives p are the
     batch's. Any detector's mean of false positive and false negative rate is then at least \(\tfrac12 - \tfrac14
@@ -103,7 +103,8 @@ class SumKL(CutDefence):
         >>> local = Local("label-party", seed=0)
         >>> local.now.batch = Batch(torch.zeros(1000, 1), labels)
         >>> rows = torch.where(labels[:, None] == 1, -0.9, 0.1) * torch.ones(1000, 8)
-        >>> sent = SumKL(bound=0.4).on_message(Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": rows}), local)
+        >>> message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": rows})
+        >>> sent = SumKL(bound=0.4).on_message(message, local)
         >>> round(local.notes["sumkl.detection"], 6), round(local.notes["sumkl.power"] / 8, 2)
         (0.6, 6.18)
 
@@ -230,7 +231,10 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
 
 
 def _note(estimated: Estimate, noise: Protection, local: Local, examples: int) -> None:
-    """Note what was there to tell apart and what is left; of a batch of one class, of which that is not known, only that it was one."""
+    """Note what was there to tell apart and what is left.
+
+    Of a batch of one class this is not known: note only that it was one.
+    """
     notes, classes = local.notes, estimated.classes
     notes["sumkl.power"] = power(classes, noise)
     notes["sumkl.one_class"] = notes.get("sumkl.one_class", 0.0) + (not estimated.seen)

@@ -34,8 +34,10 @@ def strongest(classes: Classes, budget: float) -> Protection:
 
     Example:
         >>> noise = strongest(Classes(1.0, 2.0, 3.0, 4, 0.25), budget=6.0)
-        >>> round(noise.negatives.along, 3), round(noise.negatives.across, 3), round(noise.positives.along, 3), noise.positives.across
-        (4.381, 0.763, 3.989, 0.0)
+        >>> round(noise.negatives.along, 3), round(noise.negatives.across, 3)
+        (4.381, 0.763)
+        >>> round(noise.positives.along, 3), noise.positives.across
+        (3.989, 0.0)
     """
     if not 0 <= budget < math.inf:
         raise InvalidValue(f"The budget of noise must be in [0, inf). Got {budget} instead.")
@@ -84,7 +86,10 @@ def least(classes: Classes, allowed: float, guess: float | None = None) -> Prote
     first = math.log(min(max(middle, TINY), HUGE))
 
     def margin(logarithm: float) -> float:
-        """Return the logarithm of allowed over reached sumKL at a power: nearly straight, and negative where it is too little."""
+        """Return the logarithm of allowed over reached sumKL at a power.
+
+        It is nearly straight, and negative where the power is too little.
+        """
         reached = sumkl(classes, strongest(classes, math.exp(logarithm) * unit))
         return math.log(max(TINY, allowed / reached)) if reached > allowed * TINY else -math.log(TINY)
 
@@ -101,7 +106,10 @@ def least(classes: Classes, allowed: float, guess: float | None = None) -> Prote
 
 
 def _bracket(function: Callable[[float], float], start: float, step: float) -> tuple[float, float]:
-    """Return two logarithms of relative powers between which an increasing function crosses zero, in growing steps from a start."""
+    """Return two logarithms of relative powers between which an increasing function crosses zero.
+
+    They are searched in growing steps from a start.
+    """
     lowest, highest = math.log(TINY), math.log(HUGE)
     low = high = start
     if function(start) < 0:
@@ -138,7 +146,7 @@ def _smaller_first(u: float, v: float, g: float, d: int, p: float, budget: float
 
 
 def _along(x: float, u: float, v: float, g: float, d: int, p: float, budget: float) -> tuple[float, float]:
-    """Return the best variances along the difference of the means for both classes, for a given variance x across it."""
+    """Return both classes' best variances along the difference of the means, for a given variance x across it."""
     q = 1 - p
     left, low, high = _free(x, u, v, g, d, p, budget)
     if x < low < left / q:
@@ -188,7 +196,10 @@ def _scale(noise: Protection, unit: float) -> Protection:
 
 
 def _within(classes: Classes, noise: Protection, budget: float) -> Protection:
-    """Return the noise, shrunk by as much as rounding made it exceed the budget; by all of it where numbers have no digits left."""
+    """Return the noise, shrunk by as much as rounding made it exceed the budget.
+
+    Where numbers have no digits left, all of it is taken away.
+    """
     excess = 1e-15
     while (spent := power(classes, noise)) > budget:
         noise = _scale(noise, max(0.0, budget / spent - excess))

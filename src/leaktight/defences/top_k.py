@@ -26,7 +26,8 @@ class TopK(Defence):
     Without it all \(n\) entries of \(g\) go out; with it the \(k = \lceil \theta_u n \rceil\) entries of largest
     magnitude do:
 
-    .. math:: \tilde g_i = (g_i + e_i + \sigma z_i) \; [\, i \in \mathrm{top}_k(|g + e|) \,], \qquad e \leftarrow (g + e) \text{ where it was not sent, else } 0,
+    .. math:: \tilde g_i = (g_i + e_i + \sigma z_i) \; [\, i \in \mathrm{top}_k(|g + e|) \,], \qquad
+        e \leftarrow (g + e) \text{ where it was not sent, else } 0,
 
     with noise \(\sigma z\), \(z \sim N(0, I)\), and residual \(e\) only if asked for. The choice itself is not private:
     which entries are large tells something about the data, noise or not.

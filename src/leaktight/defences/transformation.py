@@ -22,12 +22,13 @@ from leaktight.transforms.policy import Policy, Probability, read_policy
 
 
 class Transformation(Defence):
-    r"""Train on images that went through a policy, and on nothing else, for whoever fears that gradients show the images.
+    r"""Train only on images that went through a policy, for whoever fears that gradients show the images.
 
     Without it a message is made from the images \(x\) of a batch; with it from \(\hat x = T(x)\), where the policy T
     draws a branch and signs for each image and each step,
 
-    .. math:: \nabla_\theta \, \ell(f_\theta(T(x)), y) \quad \text{in place of} \quad \nabla_\theta \, \ell(f_\theta(x), y).
+    .. math:: \nabla_\theta \, \ell(f_\theta(T(x)), y) \quad \text{in place of} \quad
+        \nabla_\theta \, \ell(f_\theta(x), y).
 
     Whoever inverts the message finds \(\hat x\) at best. The policy is public: `outcomes` tells an attacker what T can
     do. It promises nothing by itself; it hides as much as an attack that knows it cannot undo. There is no strength to
@@ -113,7 +114,9 @@ class Transformation(Defence):
         return not self.crop_flip and self.policy is not None and is_enumerable(self.policy, self.probability)
 
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
-        """Return everything that can become of an image of this shape, with its probability, for an attacker who knows the defence.
+        """Return everything that can become of an image of this shape, with its probability.
+
+        It is for an attacker who knows the defence.
 
         Of `crop_flip` the flip is among the outcomes; the crop is not, as its 81 places are more than can be tried: an
         attacker then finds the image as it was cropped.

@@ -1,4 +1,7 @@
-"""Our parties as a Flower app: the honest participant is its ClientApp, the server of a joint training run its ServerApp."""
+"""Our parties as a Flower app.
+
+The honest participant is its ClientApp, the server of a joint training run its ServerApp.
+"""
 
 from __future__ import annotations
 

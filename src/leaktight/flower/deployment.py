@@ -1,4 +1,7 @@
-"""A deployment of Flower on this machine: a SuperLink and one SuperNode per participant, with TLS and authentication."""
+"""A deployment of Flower on this machine, with TLS and authentication.
+
+It has a SuperLink and one SuperNode per participant.
+"""
 
 from __future__ import annotations
 

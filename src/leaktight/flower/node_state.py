@@ -46,7 +46,8 @@ class NodeState:
         (('the answer',), None)
         >>> NodeState().repeat(5, "client-0", "a1")
         Traceback (most recent call last):
-        leaktight.core.errors.LeaktightError: client-0 was asked for round 5 and remembers none before it: its node was started anew. Start nodes with a `state-folder`, and train again.
+        leaktight.core.errors.LeaktightError: client-0 was asked for round 5 and remembers none before it: \
+its node was started anew. Start nodes with a `state-folder`, and train again.
     """
 
     round: int = -1

@@ -152,7 +152,8 @@ def protect(defence: Defence, state: str | Path | None = None) -> Protection:
         >>> protect(Undefended())
         Traceback (most recent call last):
         ...
-        leaktight.core.errors.InvalidValue: `protect` needs a defence that changes messages. Got none instead, which does nothing to them.
+        leaktight.core.errors.InvalidValue: `protect` needs a defence that changes messages. \
+Got none instead, which does nothing to them.
     """
     fault = _fault(defence)
     if fault:
@@ -175,7 +176,10 @@ def _fault(defence: Defence) -> str:
     others = [hook for hook in _ELSEWHERE if hook in acts]
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)
     if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:
-        return f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: use `leaktight.flower.defend_training`"
+        return (
+            f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: "
+            "use `leaktight.flower.defend_training`"
+        )
     return "" if "on_message" in acts else f"{defence.kind} instead, which does nothing to them"
 
 

@@ -1,4 +1,4 @@
-"""How parties learn together: gradients, honest parties, aggregation, protocols, and the federated and the split scenario."""
+"""How parties learn together: gradients, honest parties, aggregation, protocols, federated and split scenarios."""
 
 from leaktight.learning.aggregate import mean, secure_sum
 from leaktight.learning.checkpoint import read_checkpoint, write_checkpoint

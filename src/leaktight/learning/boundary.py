@@ -50,7 +50,8 @@ def accept(
         >>> message = Message(Kind.ACTIVATION, "feature-party", "label-party", 3, {"activations": torch.zeros(5, 2)})
         >>> accept(message, Kind.ACTIVATION, "activations", (4, 2))
         Traceback (most recent call last):
-        leaktight.learning.boundary.InvalidMessage: The activations of step 3 from feature-party must have 4 rows, one for each example of the batch. Got 5 instead.
+        leaktight.learning.boundary.InvalidMessage: The activations of step 3 from feature-party must have 4 rows, \
+one for each example of the batch. Got 5 instead.
     """
     try:
         return only_tensor(message, kind, name, shape, dtype)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 NORMS = ("f", "1", "inf")
-"""The norms, in the order of every table: root of the sum of squares, sum of absolute values, largest absolute value."""
+"""The norms, in the order of every table: root of the sum of squares, sum and largest of the absolute values."""
 
 _BLOCK = 4096
 
@@ -52,7 +52,8 @@ def spans(pieces: Iterable[Tensor]) -> Tensor:
 def bounded_norms(sums: Tensor, span: Tensor, entries: int) -> Tensor:
     r"""Return the three norms of each row's change, divided by the range of what changes and by a factor of its size.
 
-    .. math:: \frac{1}{\psi} \left\| \frac{J}{range} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty
+    .. math:: \frac{1}{\psi} \left\| \frac{J}{range} \right\|_p, \qquad
+        \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty
 
     Args:
         sums: the totals of each row of changes J.

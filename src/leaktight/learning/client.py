@@ -1,4 +1,7 @@
-"""The honest participant of a federation: receives parameters, trains on its own data, sends a gradient or an update."""
+"""The honest participant of a federation.
+
+It receives parameters, trains on its own data, and sends a gradient or an update.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +175,9 @@ class Client:
 
 
 def draw_poisson(count: int, size: int, local: Local) -> Tensor:
-    """Return the positions of the examples that are in a batch: each with probability `size` / `count`, independently of the others.
+    """Return the positions of the examples that are in a batch.
+
+    Each is in it with probability `size` / `count`, independently of the others.
 
     Args:
         count: how many examples the party owns.

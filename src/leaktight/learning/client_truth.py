@@ -1,4 +1,7 @@
-"""The ground truth behind participants' messages: written down while they are observed, for metrics and for nobody else."""
+"""The ground truth behind participants' messages, for metrics and for nobody else.
+
+It is written down while they are observed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from leaktight.learning.client import Client
 
 @dataclasses.dataclass(frozen=True)
 class _Watched:
-    """An honest participant whose ground truth is written down, where neither it nor who may take its seat can reach it."""
+    """An honest participant whose ground truth is written down.
+
+    Neither it nor whoever may take its seat can reach what is written.
+    """
 
     client: Client
     truths: dict[MessageKey, GroundTruth]
@@ -42,7 +48,9 @@ class _Watched:
 
 
 def _twin(client: Client) -> Client:
-    """Return who would answer in a participant's place without a defence: the same examples, the agreed task, no secrets.
+    """Return who would answer in a participant's place without a defence.
+
+    It has the same examples, the agreed task and no secrets.
 
     Of what the participant remembers it has only the parameters that it did not take from the server.
     """
@@ -70,7 +78,7 @@ def owned_together(parts: list[GroundTruth]) -> Batch | None:
 
 
 def join_truth(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
-    """Return the ground truth of a secure sum: everybody's examples, and what the sum would have been without defence."""
+    """Return a secure sum's ground truth: everybody's examples, and what the sum would have been without defence."""
     plain = [part.plain for part in parts if part.plain is not None]
     return dataclasses.replace(
         parts[0],

@@ -19,7 +19,9 @@ Choice = Literal["largest", "random"]
 
 @dataclasses.dataclass(frozen=True)
 class Sharing:
-    r"""How a participant of the collaborative framework takes part: \(\theta_d\), \(\theta_u\) and \(\gamma\) of its meta-parameters.
+    r"""How a participant of the collaborative framework takes part.
+
+    These are \(\theta_d\), \(\theta_u\) and \(\gamma\) of its meta-parameters.
 
     With the server's parameters \(w\), the participant's own \(v\), and \(s\), what it last had of the server with its
     own updates added, it trains from
@@ -38,7 +40,8 @@ class Sharing:
 
     Example:
         >>> sharing = Sharing(upload=0.5, clip=2.0)
-        >>> sharing.select_upload({"weight": torch.tensor([3.0, -1.0]), "bias": torch.tensor([0.5, -1.5])}, Local("client-0", seed=0))
+        >>> update = {"weight": torch.tensor([3.0, -1.0]), "bias": torch.tensor([0.5, -1.5])}
+        >>> sharing.select_upload(update, Local("client-0", seed=0))
         {'weight': tensor([2., 0.]), 'bias': tensor([ 0.0000, -1.5000])}
 
     Differs from the paper: which entries "changed most" is by how far, not by how often they were updated. The server

@@ -77,7 +77,9 @@ def grade_scores(scores: Tensor, labels: Tensor, classes: int, keep: bool = Fals
 
 
 def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, keep: bool = False) -> tuple[Reading, ...]:
-    """Return the accuracy of a task with these parameters, with Wilson's interval and the majority share as chance level.
+    """Return the accuracy of a task with these parameters.
+
+    It comes with Wilson's interval, and with the majority share as chance level.
 
     The model runs in evaluation mode (no dropout) and is left in the mode it was in.
 
@@ -109,7 +111,9 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
 
 
 def accuracy_reading(correct: Tensor, labels: Tensor, keep: bool = False) -> Reading:
-    """Return the share of examples that were classified correctly as a reading, with Wilson's interval and the majority share as chance level.
+    """Return the share of examples that were classified correctly, as a reading.
+
+    It comes with Wilson's interval, and with the majority share as chance level.
 
     Args:
         correct: for each example whether it was classified correctly.

@@ -23,7 +23,10 @@ from leaktight.learning.task import classification
 def play(
     feature: Party, label: Party, opening: Message, steps: int, after: Callable[[int, tuple[Message, Message]], None]
 ) -> None:
-    """Exchange messages for some steps, until both parties have applied the last; `after` gets the steps played and the messages."""
+    """Exchange messages for some steps, until both parties have applied the last.
+
+    `after` gets the steps played and the messages.
+    """
     if not steps:
         return
     activations = feature.respond(opening)

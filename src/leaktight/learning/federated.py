@@ -116,7 +116,10 @@ class Federated(Staged):
         self.clients(task, data, Undefended(), seed)[0].batches(0)
 
     def control(self) -> Control:
-        """A plain network, untrained: the gradient of a well trained model is small, and what is exact drowns in rounding."""
+        """A plain network, untrained.
+
+        The gradient of a well trained model is small, and what is exact drowns in rounding.
+        """
         plain = {"model": {"kind": "mlp"}, "protocol": FedSGD(), "rounds": 0}
         return Control(Federated.model_validate({**dict(self), **plain}))
 
@@ -255,7 +258,10 @@ class Federated(Staged):
         batch_size: int | None = None,
         key: SecretKey | None = None,
     ) -> Client:
-        """Return one honest participant with its data, and its memory if it took part before; with a key if its messages really leave."""
+        """Return one honest participant with its data.
+
+        It has its memory if it took part before, and a key if its messages really leave.
+        """
         size, name = batch_size or self.batch_size, f"client-{number}"
         bound = None if key is None else bind_key(key, name, defence)
         return Client(

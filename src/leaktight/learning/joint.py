@@ -153,7 +153,9 @@ def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]
 
 
 def write_trained(folder: Path, training: JointTraining, trained: Trained, **about: Any) -> None:
-    """Write the model as safetensors, with its settings and its utility after each round as JSON; `read_trained` reads them.
+    """Write the model as safetensors, with its settings and its utility after each round as JSON.
+
+    `read_trained` reads them.
 
     What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone
     makes an embedding, and the keys tell its class. Files of an earlier training run there are replaced, or removed.
@@ -183,7 +185,9 @@ def _content(tensors: Tensors) -> bytes:
 
 
 def read_trained(folder: Path) -> Task:
-    """Return the task that was trained, ready for use: its model has the parameters, and `predict` knows what parties revealed.
+    """Return the task that was trained, ready for use.
+
+    Its model has the parameters, and `predict` knows what parties revealed.
 
     Class scores of examples are `task.predict(task.model(inputs))`. The data set must be where it was: the model is
     made to fit it.

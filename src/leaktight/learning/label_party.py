@@ -62,7 +62,8 @@ class LabelParty:
 
     With top model h, activations \(a_i\) and labels \(y_i\) of a batch of n, row i of the clean message is
 
-    .. math:: g_i = \frac{\partial}{\partial a_i} \frac{1}{n} \sum_j L(h(a_j), y_j) = \frac{1}{n} \nabla_{a_i} L(h(a_i), y_i),
+    .. math:: g_i = \frac{\partial}{\partial a_i} \frac{1}{n} \sum_j L(h(a_j), y_j)
+        = \frac{1}{n} \nabla_{a_i} L(h(a_i), y_i),
 
     the paper's gradient divided by the batch size, so that the feature party's step is that of the mean loss. Noise of
     a fixed scale has to be chosen with that in mind. The defence changes it in `on_message`, where `local.batch` holds

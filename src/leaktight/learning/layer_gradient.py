@@ -1,4 +1,7 @@
-"""Gradients at the layers before the cut, one for each example, which a feature party computes from the gradient at the cut."""
+"""Gradients at the layers before the cut, one for each example.
+
+A feature party computes them from the gradient at the cut.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from leaktight.core.message import Tensors
 
 
 def layer_gradients(bottom: nn.Module, parameters: Tensors, inputs: Tensor, gradient: Tensor) -> dict[str, Tensor]:
-    r"""Return the gradient of each example's loss with respect to the output of each layer of the bottom model, by the layer's name.
+    r"""Return the gradient of each example's loss with respect to each bottom layer's output, by the layer's name.
 
     The bottom is a sequence of layers \(f = f_k \circ \dots \circ f_1\) that treats each example by itself. With
     \(a_l\) the output of layer l and \(g\) what came from the label party,

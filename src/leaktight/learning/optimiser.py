@@ -49,7 +49,9 @@ class Sgd(Optimiser):
 
 
 class DecayedSgd(Optimiser):
-    """Stochastic gradient descent whose steps become shorter after some rounds: the participants', and under `fedsgd` the server's.
+    """Stochastic gradient descent whose steps become shorter after some rounds.
+
+    The participants take these steps, and under `fedsgd` the server does.
 
     Args:
         learning_rate: the first step size, above 0.

@@ -1,4 +1,7 @@
-"""The order of examples that two parties agree on: which rows make the batch of a step follows from a public seed alone."""
+"""The order of examples that two parties agree on.
+
+Which rows make the batch of a step follows from a public seed alone.
+"""
 
 from __future__ import annotations
 

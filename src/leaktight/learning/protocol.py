@@ -64,7 +64,10 @@ class Server:
         return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy, facts or {})
 
     def follow(self, gradient: dict[str, Tensor], round: int) -> None:
-        """Take one optimiser step along a gradient, of this round's size; parameters without a gradient stay as they are."""
+        """Take one optimiser step along a gradient, of this round's size.
+
+        Parameters without a gradient stay as they are.
+        """
         self._copy = {}
         for name, tensor in self.parameters.items():
             tensor.grad = gradient.get(name)
@@ -95,7 +98,10 @@ class Protocol(Registered):
 
     @property
     def sharing(self) -> Sharing:
-        """Which part of the parameters participants take over, and which part of their updates they hand in: all of both."""
+        """Which part of the parameters participants take over, and which part of their updates they hand in.
+
+        Here it is all of both.
+        """
         return Sharing()
 
     def steps(self, examples: int, batch_size: int) -> int:

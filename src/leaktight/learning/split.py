@@ -37,7 +37,7 @@ from leaktight.models.network import Network
 from leaktight.models.wide_deep import WideDeep
 
 PASSES_TRAINED, PASSES_SEEN = "split.passes_trained", "split.passes_seen"
-"""The notes that say how often a training run went through its rows, and how often the messages did that were attacked."""
+"""The notes of how often a training run went through its rows, and how often the attacked messages did."""
 MOST_NUMBERS = 2**29
 """How many numbers an observation may hold: 2 GiB, and an attacker's copy of it as much again."""
 
@@ -196,7 +196,10 @@ class Split(Staged):
         return feature, label
 
     def divide_rows(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return what the feature party and what the label party holds of rows; None for a label party without features."""
+        """Return what the feature party and what the label party holds of rows.
+
+        A label party without features has None.
+        """
         columns = self.columns(self.data.load())
         if columns.ours is None:
             return inputs, None
@@ -230,7 +233,9 @@ class Split(Staged):
         )
 
     def control(self) -> Control:
-        """Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
+        """Cut before the head, so that the top is linear, and leave the model untrained.
+
+        A sure model's gradients drown in rounding.
 
         Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or
         -1. A table with categories is for embeddings alone, and below its head Wide & Deep is as good as a plain
@@ -253,7 +258,10 @@ class Split(Staged):
     def train(
         self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None
     ) -> Training:
-        """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
+        """Train all steps under the label party's defence.
+
+        Keep the stages, the utility on test data and the parties' notes.
+        """
         if enter is not None:
             raise Refusal(
                 "In split learning nobody can take a seat while the model is trained. Use an attack that only observes."
@@ -339,7 +347,10 @@ class _Joined(nn.Module):
 
 
 def _require_room(feature: FeatureParty, label: LabelParty, observation: Observation) -> None:
-    """Refuse an observation that would not fit into memory: all its messages and the bottom's parameters are kept side by side."""
+    """Refuse an observation that would not fit into memory.
+
+    All its messages and the bottom's parameters are kept side by side.
+    """
     bottom = sum(parameter.numel() for parameter in feature.bottom.parameters())
     # Activations, and the gradient before and after the defence.
     row = feature.inputs[0].numel() + 3 * math.prod(label.shape)
@@ -361,7 +372,10 @@ def _snapshot(feature: FeatureParty, label: LabelParty) -> Snapshot:
 
 
 def _training_loss(losses: Sequence[Tensor]) -> list[Reading]:
-    """Return the mean loss over the last tenth of the steps, at least one; nothing if there was no step or the model has diverged."""
+    """Return the mean loss over the last tenth of the steps, at least one.
+
+    Return nothing if there was no step or the model has diverged.
+    """
     if not losses:
         return []
     last = torch.stack(list(losses))[-max(1, len(losses) // 10) :]

@@ -43,7 +43,10 @@ class Staged(Scenario):
         return self.rounds == 0
 
     def rounds_before(self, stage: str) -> int:
-        """Return how many rounds come before a stage; `early` is after a tenth of the training run, at least one round."""
+        """Return how many rounds come before a stage.
+
+        `early` is after a tenth of the training run, at least one round.
+        """
         early = min(self.length, max(1, self.length // 10))
         return {"initial": 0, "early": early, "end": self.length}[stage]
 
@@ -56,7 +59,7 @@ class Staged(Scenario):
     def keeper(
         self, take: Callable[[], Snapshot], progress: Progress | None
     ) -> tuple[Mapping[str, Snapshot], Callable[[int], None]]:
-        """Return the snapshots of a training run that is about to begin, and the function that fills them after each round."""
+        """Return the snapshots of a training run about to begin, and the function that fills them after each round."""
         length = self.length
         wanted = {stage: self.rounds_before(stage) for stage in ("initial", "early", "end")}
         wanted |= {moment(number): played for number, played in enumerate(self.spread())}

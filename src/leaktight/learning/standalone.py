@@ -25,7 +25,9 @@ from leaktight.statistics.interval import bootstrap
 def standalone(
     scenario: Federated, seed: int, sample: int | None = None, progress: Progress | None = None
 ) -> list[tuple[Reading, ...]]:
-    """Train participants of a scenario alone, for as many steps as each takes in the federation; return each one's utility.
+    """Train participants of a scenario alone, and return each one's utility.
+
+    Each takes as many steps as in the federation.
 
     Args:
         scenario: the federation.

@@ -28,7 +28,8 @@ def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BY
     With \(g_l(y)\) the N entries (weights and biases) of layer l's gradient of one example's loss under target y, a
     probability for each class, and \(J_l = \partial g_l / \partial y\) at the one-hot label,
 
-    .. math:: \frac{1}{\psi} \left\| \frac{J_l}{\max g_l - \min g_l} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty,
+    .. math:: \frac{1}{\psi} \left\| \frac{J_l}{\max g_l - \min g_l} \right\|_p, \qquad
+        \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty,
 
     0 where \(g_l\) has no range. Column c of \(J_l\) is the derivative of the gradient in the direction of class c, so
     that one forward-mode pass gives a column of all layers; as many columns are made at once as fit, and only their
@@ -68,7 +69,7 @@ def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BY
 def loss_gradient(
     task: Task, parameters: Tensors, names: Iterable[str]
 ) -> Callable[[Tensor, Tensor], dict[str, Tensor]]:
-    """Return the function from one example's inputs and target to the gradient of its loss in the parameters of these names."""
+    """Return the function from one example's inputs and target to the gradient of its loss in named parameters."""
     own = {name: parameters[name].detach() for name in names}
     rest = {name: tensor.detach() for name, tensor in parameters.items() if name not in own}
 
@@ -83,7 +84,10 @@ def loss_gradient(
 
 
 def _columns(gradient: Callable[[Tensor, Tensor], dict[str, Tensor]]) -> Columns:
-    """Return the function from examples, targets and directions to gradients and columns, by example and then by direction."""
+    """Return the function from examples, targets and directions to gradients and columns.
+
+    Both are by example and then by direction.
+    """
 
     def column(inputs: Tensor, target: Tensor, direction: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         derivative = torch.func.jvp(lambda at: gradient(inputs, at), (target,), (direction,))

@@ -128,7 +128,7 @@ class LinearSystem:
 
 
 class Perturbation(Metric):
-    r"""How large a message is compared with what the defence added to it, and whether the paper's theorem applies to it.
+    r"""How large a message is compared with what the defence added to it, and whether the paper's theorem applies.
 
     With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a
     tensor that was withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.

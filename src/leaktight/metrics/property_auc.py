@@ -46,7 +46,10 @@ class PropertyAuc(Metric):
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:
-        """Return what it reads: `label_auc` is what a report calls it where a class stands in the place of the property."""
+        """Return what it reads.
+
+        A report calls it `label_auc` where a class stands in the place of the property.
+        """
         return {
             "property_auc": Quantity("property AUC", digits=2, leaks="high"),
             "label_auc": Quantity("label AUC", digits=2, leaks="high"),

@@ -81,7 +81,9 @@ def build_value(root: type[Any], given: object, place: str, faults: Faults) -> A
 
 
 def sweep(table: object) -> list[object]:
-    """Return a defence's table once for each value in a list on its strength field, also inside a chain or of what a guard applies.
+    """Return a defence's table once for each value in a list on its strength field.
+
+    The field may also be inside a chain, or belong to what a guard applies.
 
     Example:
         >>> sweep({"kind": "gaussian_noise", "std": [0.1, 0.2]})

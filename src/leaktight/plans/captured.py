@@ -100,7 +100,10 @@ _NOBODY = Factory(function="torch.nn:Identity")
 
 
 def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenario]:
-    """Return one scenario for all rounds, or one for each round if the model's buffers change between them: a task has one set of them."""
+    """Return one scenario for all rounds, or one for each round if the model's buffers change between them.
+
+    A task has one set of buffers.
+    """
     first: dict[int, Capture] = {}
     for capture in captures:
         first.setdefault(capture.manifest.round, capture)

@@ -1,4 +1,7 @@
-"""Cells that check the audit itself: one whose answer is known, and one for each probe in which there is nothing to find."""
+"""Cells that check the audit itself.
+
+The answer of one is known. In the others, one for each probe, there is nothing to find.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from leaktight.core.scenario import Enter, Scenario
 
 
 def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metrics: Sequence[Metric]) -> list[Cell]:
-    """Return for each seed the cell that must succeed, because the answer follows from the message by arithmetic alone."""
+    """Return for each seed the cell that must succeed: its answer follows from the message by arithmetic alone."""
     control = scenario.control()
     if control is None:
         return []
@@ -45,7 +48,10 @@ def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metric
 
 
 def null_cells(measured: Sequence[Cell]) -> list[Cell]:
-    """Return each attack's first cell at the scenario's baseline again, for each scenario and seed, to be run on noise: nothing may be found in it."""
+    """Return each attack's first cell at the scenario's baseline again, to be run on noise.
+
+    There is one for each scenario and seed. Nothing may be found in it.
+    """
     first: dict[tuple[str, str, int], Cell] = {}
     for cell in measured:
         if cell.defence == cell.scenario.baseline and isinstance(cell.probe, Attempt):
@@ -109,7 +115,9 @@ def nullify(run: Run, rng: Stream) -> Run:
 
 
 def among_noise(enter: Enter, rng: Stream) -> Enter:
-    """Return who sits where in a training run in which honest parties send noise in place of what they learned, as in `nullify`.
+    """Return who sits where in a training run in which honest parties send noise.
+
+    They send it in place of what they learned, as in `nullify`.
 
     An attacker who sits in a training run learns from all its rounds, so noise in the messages that are observed at its
     end is not enough: in this one there was nothing to learn.
@@ -149,7 +157,10 @@ def _noise(message: Message, rng: Stream) -> Message:
 
 
 def _random_steps(run: Run, rng: Stream) -> dict[int, Message]:
-    """Return parameters that follow on those of the round before, moved as far as they were but in a direction of chance."""
+    """Return parameters that follow on those of the round before.
+
+    They are moved as far as they were, but in a random direction.
+    """
     last: dict[str, Message] = {}
     found: dict[int, Message] = {}
     moved: dict[int, Tensors] = {}  # All participants of a round are handed one copy.

@@ -77,7 +77,9 @@ class Grid(Value):
 
 
 class Further(Value):
-    """One more probe, of one defence in one scenario only: what an audit goes on with where it has not settled a question.
+    """One more probe, of one defence in one scenario only.
+
+    An audit continues with it where it has not settled a question.
 
     Args:
         scenario: the name of the scenario.
@@ -249,7 +251,10 @@ def changed_in(scenario: Scenario, **settings: Any) -> Scenario:
 
 
 def on_device(plan: Plan, device: str | None) -> Plan:
-    """Return the plan for a device, by its own name in place of `auto`, so that the same machine gives the same keys."""
+    """Return the plan for a device, by its own name in place of `auto`.
+
+    This way the same machine gives the same keys.
+    """
     placed = {name: _move(scenario, device) for name, scenario in plan.scenarios.items()}
     return plan.model_copy(update={"scenarios": placed})
 

@@ -97,7 +97,10 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
 
 
 def _scenarios(document: Table, faults: Faults) -> dict[str, Scenario]:
-    """Return the scenarios by name: one from `[scenario]`, or several from `[[scenarios]]`; without a name, by number."""
+    """Return the scenarios by name: one from `[scenario]`, or several from `[[scenarios]]`.
+
+    One without a name goes by its number.
+    """
     if "scenario" in document and "scenarios" in document:
         faults.add("scenarios", "There is a `[scenario]` too. Give one or the other.")
     tables = {"scenario": document["scenario"]} if "scenario" in document else {}

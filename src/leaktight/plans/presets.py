@@ -45,7 +45,9 @@ def quick(model: Network | None = None, data: Source | None = None) -> Plan:
 
 
 def standard(model: Network | None = None, data: Source | None = None) -> Plan:
-    """Return a plan that takes about twenty minutes for a small network: more defences, larger batches, and the trained network too.
+    """Return a plan that takes about twenty minutes for a small network.
+
+    It has more defences and larger batches, and looks at the trained network too.
 
     Args:
         model: the network; None takes LeNet.

@@ -189,7 +189,10 @@ class _Fold:
 
 @dataclasses.dataclass(frozen=True)
 class _Spectrum:
-    """Variances along leading directions, largest first: of points, of held-out ones, and of these in all directions."""
+    """Variances along leading directions, largest first.
+
+    They are those of points, of held-out points, and of held-out points in all directions.
+    """
 
     own: Tensor
     seen: Tensor

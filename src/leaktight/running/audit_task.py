@@ -111,7 +111,10 @@ def without_record(task: AuditTask, status: Status, reason: str = "", seconds: f
 
 
 def refusal(cell: Cell) -> AuditResult | None:
-    """Return the result of a cell whose attack needs what the threat model withholds: nothing has to be trained for it."""
+    """Return the result of a cell whose attack needs what the threat model withholds.
+
+    Nothing has to be trained for it.
+    """
     if isinstance(cell.probe, Attempt):
         try:
             cell.probe.attack.check(cell.probe.threat.knows)

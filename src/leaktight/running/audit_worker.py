@@ -62,7 +62,10 @@ class AuditWorker:
             return without_record(task, *classify_error(error), seconds=time.monotonic() - started)
 
     def answer(self, content: bytes, progress: Progress | None = None) -> tuple[bytes, bytes]:
-        """Do an encoded task, if this worker would make it from the same; return its result as JSON, and its pictures."""
+        """Do an encoded task, and return its result as JSON, and its pictures.
+
+        It is done only if this worker would make it from the same.
+        """
         try:
             task = AuditTask.from_bytes(content)
             if task.fingerprint is not None:
@@ -87,7 +90,10 @@ def _make_worker(cache: FileCache, options: Mapping[str, Any]) -> AuditWorker:
 
 
 def classify_error(error: Exception) -> tuple[Status, str]:
-    """Return what an error makes of a task, and the reason in one sentence: what it was, and where for one not foreseen."""
+    """Return what an error makes of a task, and the reason in one sentence.
+
+    The reason says what the error was and, if it was not foreseen, where.
+    """
     if isinstance(error, LeaktightError):
         return Status.REFUSED if isinstance(error, Refusal) else Status.FAILED, str(error)
     if isinstance(error, MemoryError):

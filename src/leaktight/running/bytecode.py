@@ -1,4 +1,7 @@
-"""Bytecode: what compiled code does and which names it uses, told apart from where it stands and what it says about itself."""
+"""Bytecode: what compiled code does and which names it uses.
+
+Where the code stands and what it says about itself are kept apart from that.
+"""
 
 from __future__ import annotations
 

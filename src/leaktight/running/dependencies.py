@@ -1,4 +1,6 @@
-"""Dependencies: the files of code that a result comes from, found by following imports, each with a digest of what it does.
+"""Dependencies: the files of code that a result comes from, each with a digest of what it does.
+
+They are found by following imports.
 
 A person's own code is followed into every module that it loads, wherever that is. Of the standard library nothing
 counts, and of an installed package its version. Leaktight's own code counts in a checkout; an installed one is known by
@@ -28,7 +30,10 @@ PACKAGE = "leaktight"
 PRESENTATION = frozenset(
     {"plans", "running", "findings", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"}
 )
-"""Parts of Leaktight that are not followed into: they plan, carry and tell results, and a changed sentence there changes no number."""
+"""Parts of Leaktight that are not followed into.
+
+They plan, carry and tell results, and a changed sentence there changes no number.
+"""
 NUMERIC_PACKAGES = {
     "torch": "torch",
     "numpy": "numpy",
@@ -44,7 +49,10 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 @dataclasses.dataclass(frozen=True)
 class _Reading:
-    """What was read of a file, when, which module was loaded then, and what the file says now if that was not loaded."""
+    """What was read of a file, when, and which module was loaded then.
+
+    If what the file says now was not loaded, that is kept too.
+    """
 
     module: ModuleType | None
     token: Hashable
@@ -56,7 +64,10 @@ _read: dict[str, _Reading] = {}
 
 
 def digest_loaded(name: str) -> str:
-    """Return a digest of what a module does: of its file, and where it is loaded and does something else, of that too."""
+    """Return a digest of what a module does.
+
+    It is of the module's file and, where the module is loaded and does something else, of that too.
+    """
     content, module = read_module(name), sys.modules.get(name)
     # What a person's own constants hold counts only where code that is used names them.
     lines = deviations(module, content, constants=is_ours(name)) if module is not None else []
@@ -66,7 +77,9 @@ def digest_loaded(name: str) -> str:
 def trace(
     modules: Iterable[str], alone: Iterable[str] = (), look: Callable[[str], str] = digest_loaded
 ) -> dict[str, str]:
-    """Return a digest for each file that modules depend on, and the version of each installed package, by a name that a person knows.
+    """Return a digest for each file that modules depend on, and the version of each installed package.
+
+    Both go by a name that a person knows.
 
     Args:
         modules: names of modules; their imports are followed.
@@ -114,7 +127,10 @@ def file_of(name: str) -> Path | None:
 
 
 def is_own(name: str) -> bool:
-    """Return whether a module is a person's own code: not of Leaktight, of Python or of an installed package that is no plugin."""
+    """Return whether a module is a person's own code.
+
+    Code of Leaktight, of Python or of an installed package that is no plugin is not.
+    """
     top = name.partition(".")[0]
     if is_ours(name) or top in NUMERIC_PACKAGES:
         return False
@@ -174,7 +190,10 @@ def _follow_own(name: str, files: dict[str, str], look: Callable[[str], str]) ->
 
 
 def _namespace_modules(name: str) -> Iterator[str]:
-    """Return where the functions and classes in the namespace of a person's own module come from, however they got there."""
+    """Return where the functions and classes in the namespace of a person's own module come from.
+
+    It does not matter how they got there.
+    """
     module = sys.modules.get(name)
     if module is None or is_ours(name) or name.partition(".")[0] in NUMERIC_PACKAGES:
         return
@@ -186,7 +205,10 @@ def _namespace_modules(name: str) -> Iterator[str]:
 
 @cache
 def plugin_packages() -> frozenset[str]:
-    """Return the packages whose entry points name parts for Leaktight: a person's own code, even where it is installed."""
+    """Return the packages whose entry points name parts for Leaktight.
+
+    They are a person's own code, even where they are installed.
+    """
     return frozenset(point.module.partition(".")[0] for point in metadata.entry_points(group=PLUGINS)) - {PACKAGE}
 
 
@@ -206,7 +228,9 @@ def _distributions() -> dict[str, list[str]]:
 
 
 def read_module(name: str) -> ParsedModule:
-    """Return what a module's file does: of one that was edited and not loaded again, what it did before, if it was looked at then.
+    """Return what a module's file does.
+
+    If it was edited and not loaded again, this is what it did before, if it was looked at then.
 
     A file that cannot be read has no code that anything could agree with: what is loaded counts in its place.
     """

@@ -1,4 +1,7 @@
-"""File caches: where a worker finds files and leaves those it makes: a folder, or the memory of a process that owns no disk here."""
+"""File caches: where a worker finds files and leaves those it makes.
+
+A cache is a folder, or the memory of a process that owns no disk here.
+"""
 
 from __future__ import annotations
 

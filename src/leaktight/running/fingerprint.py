@@ -1,4 +1,7 @@
-"""Fingerprints: everything that a result was made from and that its settings only name: data, model, code and versions."""
+"""Fingerprints: everything that a result was made from and that its settings only name.
+
+These are data, model, code and versions.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ class Fingerprint:
         return digest(*(text for pair in sorted(self.parts.items()) for text in pair))[:16]
 
     def changes(self, before: Fingerprint) -> list[str]:
-        """Name what is different from another fingerprint; what a model does is named only if nothing else explains it."""
+        """Name what is different from another fingerprint.
+
+        What a model does is named only if nothing else explains the difference.
+        """
         if not before.parts:
             return [_UNKNOWN]
         names = [name for name in self.parts if name in before.parts and self.parts[name] != before.parts[name]]

@@ -23,7 +23,9 @@ _IMAGES = ("truth_raw", "truth_used", "guess", "owned", "made", "history")
 _NUMBERS = ("labels", "guess_labels", "rounds")
 
 Gallery = dict[str, Tensor]
-"""`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none).
+"""`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width).
+
+There are also `labels` and `guess_labels` (-1: none).
 
 Where nobody knows the truth there are only guesses. Of made-up examples there are `owned` and `made` instead, likewise
 images, `history` (rounds, n, channels, height, width) and `rounds`."""
@@ -71,7 +73,10 @@ def _alone(guess: Reconstruction, shown: int) -> Gallery:
 
 
 def _sample_gallery(guess: Samples, finding: Finding, shown: int) -> Gallery:
-    """Return examples of the class that the attacked parties hold, and what the attacker made up in some rounds and in the end."""
+    """Return examples of the class that the attacked parties hold, and what the attacker made up.
+
+    The latter is from some rounds and from the end.
+    """
     if not is_image(guess.inputs.shape[1:]):
         return {}
     batches = [ground_truth.raw if ground_truth.owned is None else ground_truth.owned for ground_truth in finding.truth]
@@ -104,7 +109,10 @@ def decode(content: bytes | None) -> Gallery:
 
 
 def _belongs_together(gallery: Gallery) -> bool:
-    """Return whether a gallery holds images and numbers as `gallery_of` makes them, and a number for each image that has one."""
+    """Return whether a gallery holds images and numbers as `gallery_of` makes them.
+
+    There must be a number for each image that has one.
+    """
     images, numbers = ([gallery[name] for name in names if name in gallery] for names in (_IMAGES, _NUMBERS))
     counts = {name: len(tensor) for name, tensor in gallery.items() if tensor.dim()}
     return (

@@ -1,4 +1,6 @@
-"""Live code: what the objects that a result is made with reach in memory and no file tells: typed code, and constants as they are now.
+"""Live code: what the objects that a result is made with reach in memory and no file tells.
+
+This is typed code, and constants as they are now.
 
 From a class or a function, everything is followed that its code names: helpers, globals, defaults, closures and members
 of classes. Of code with a file, only what the file does not say is looked at, so that nothing depends on what else was

@@ -1,4 +1,7 @@
-"""Live modules: where a module that is loaded does something else than its file says, because one of them was changed since."""
+"""Live modules: where a loaded module does something else than its file says.
+
+That is because one of them was changed since.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ def deviations(module: ModuleType, parsed: ParsedModule, constants: bool = False
 
 
 def is_plainly_loaded(module: ModuleType) -> bool:
-    """Return whether a module was compiled from its file and nothing else: a tool that rewrites code while it loads has its own loader."""
+    """Return whether a module was compiled from its file and nothing else.
+
+    A tool that rewrites code while it loads has its own loader.
+    """
     return type(getattr(module, "__loader__", None)) is SourceFileLoader
 
 
@@ -54,7 +60,10 @@ def is_generated(function: FunctionType) -> bool:
 
 
 def is_typed(name: str) -> bool:
-    """Return whether a module has no file because its code was typed into a terminal or a notebook, or came through a pipe."""
+    """Return whether a module has no file because its code was typed or came through a pipe.
+
+    It may have been typed into a terminal or a notebook.
+    """
     module = sys.modules.get(name)
     if module is None:
         return False
@@ -70,7 +79,10 @@ def defaults_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def functions_in(member: Any) -> Iterator[FunctionType]:
-    """Return the functions behind a member of a module or a class: of a property, a method, or anything that wraps a function."""
+    """Return the functions behind a member of a module or a class.
+
+    The member may be a property, a method, or anything that wraps a function.
+    """
     if isinstance(member, FunctionType):
         yield member
     if isinstance(member, property):
@@ -114,7 +126,10 @@ def _function(function: FunctionType, namespace: Mapping[str, Any], parsed: Pars
 
 
 def _constants(members: Mapping[str, Any], functions: Mapping[int, FunctionType], parsed: ParsedModule) -> list[str]:
-    """Return numbers and texts that are not what the file says, without those that the module's own functions count or remember with."""
+    """Return numbers and texts that are not what the file says.
+
+    Those that the module's own functions count or remember with are left out.
+    """
     held = {key: members[key] for key in parsed.literals.keys() & members.keys()}
     texts = {key: text_of(value) for key, value in held.items() if not is_changeable(value)}
     changed = {key: text for key, text in texts.items() if text is not None and text != parsed.literals[key]}

@@ -37,7 +37,7 @@ def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
 
 
 def _stream(cell: Cell, name: str) -> Stream:
-    """Return a random stream that neither the order of cells, nor the number of workers, nor a label or a metric changes."""
+    """Return a random stream that no order of cells, number of workers, label or metric changes."""
     place = (
         cell.scenario.key,
         cell.defence.key,

@@ -148,7 +148,10 @@ def _start_worker(setup: WorkerSetup[Any, Any]) -> _Worker:
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C in the block: a process started in it ignores it from its first moment, before any of its code runs."""
+    """Ignore Ctrl-C in the block.
+
+    A process started in it ignores Ctrl-C from its first moment, before any of its code runs.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -25,7 +25,10 @@ from leaktight.running.worker_pool import Result, Task, WorkerPool, WorkerSetup
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 10.0
 _STARTS = 3
-"""How often a Ray of our own is started at most: Ray itself waits half a minute for each of its parts, whatever it is told."""
+"""How often a Ray of our own is started at most.
+
+Ray itself waits half a minute for each of its parts, whatever it is told.
+"""
 _OFF = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself soon, and warns of until then
@@ -34,7 +37,9 @@ _PATIENT = {"RAY_worker_register_timeout_seconds": "300", "RAY_gcs_rpc_server_co
 
 
 def private_environment(environment: MutableMapping[str, str] | None = None, token: Path | None = None) -> None:
-    """Let a Ray that is started in an environment tell nobody about itself, listen on loopback alone and bear a busy machine.
+    """Let a Ray that is started in an environment be private and bear a busy machine.
+
+    It tells nobody about itself and listens on loopback alone.
 
     Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems
     where it may not.
@@ -97,7 +102,10 @@ class Cluster:
         return RayWorkers(ray, min(self._workers or most, most), setup)
 
     def start(self) -> ModuleType:
-        """Start Ray or join the cluster, if that was not done yet, and return the package; starting workers does it, too."""
+        """Start Ray or join the cluster, if that was not done yet, and return the package.
+
+        Starting workers does it, too.
+        """
         if self._ray is None:
             ray = _import_ray(local=self._address is None)
             # A Ray that the caller's own program uses is used too, and is the caller's to stop.
@@ -156,7 +164,10 @@ class Cluster:
             )
 
     def _undo(self, ray: ModuleType, folder: Path) -> None:
-        """End what a start that failed has started, which Ray leaves running until this process ends, and remove its files."""
+        """End what a failed start has started, and remove its files.
+
+        Ray leaves it running until this process ends.
+        """
         with _collect_garbage():
             ray.shutdown()
             _end_all(folder)
@@ -180,7 +191,7 @@ def _import_ray(*, local: bool) -> ModuleType:
 
 @contextmanager
 def _collect_garbage() -> Iterator[None]:
-    """Let Ray leave open files and processes to the garbage collector in the block, and collect what is left of them."""
+    """Let Ray leave open files and processes to the garbage collector in the block, and collect what is left."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         try:
@@ -236,7 +247,10 @@ def _own_handler() -> Iterator[None]:
 
 
 def _end_all(folder: Path) -> None:
-    """End the processes whose files are in a folder of our own: all parts of a Ray are told of it by their command lines."""
+    """End the processes whose files are in a folder of our own.
+
+    The command lines of all parts of a Ray name that folder.
+    """
     command = ["ps", "-A", "-ww", "-o", "pid=,args="]
     listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
     for pid, words in (line.split(maxsplit=1) for line in listing.splitlines()):

@@ -29,7 +29,9 @@ _log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """How far an audit is, for whoever shows progress: when a task has ended, and now and then while a training run lasts.
+    """How far an audit is, for whoever shows progress.
+
+    It is reported when a task has ended, and now and then while a training run lasts.
 
     Args:
         done: how many tasks have ended; a training run that is under way counts in part.
@@ -184,7 +186,10 @@ class _Scheduler:
         return changes, [cell for key, cell in planned.items() if key not in settled or key in outdated]
 
     def _say_what_changed(self, cells: Sequence[Sequence[str]], planned: int, specs: Sequence[TrainingSpec]) -> None:
-        """Say once why something is computed again: for how many cells, or, if there were none yet, for how many training runs."""
+        """Say once why something is computed again.
+
+        Say for how many cells or, if there were none yet, for how many training runs.
+        """
         changes, share = list(cells), f"{len(cells)} of {count(planned, 'cell')}"
         if not cells:
             before = [(spec, self._trainings.find_outdated(spec)) for spec in specs]

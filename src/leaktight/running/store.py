@@ -257,7 +257,10 @@ class Store:
 
 
 def lock_file(path: Path) -> sqlite3.Connection:
-    """Hold a lock until it is closed or this process ends, however it ends: an open transaction on an empty database, which nobody else can read."""
+    """Hold a lock until it is closed or this process ends, however it ends.
+
+    It is an open transaction on an empty database, which nobody else can read.
+    """
     private_file(path)
     with explain_errors(path):
         lock = sqlite3.connect(path, timeout=0, isolation_level=None)

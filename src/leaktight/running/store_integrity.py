@@ -1,4 +1,7 @@
-"""Store integrity: the tables of a store, and how one is looked over before anything in it is used: it may come from someone else."""
+"""Store integrity: the tables of a store, and how one is looked over before anything in it is used.
+
+A store may come from someone else.
+"""
 
 from __future__ import annotations
 

@@ -104,7 +104,10 @@ def _definitions(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
 
 
 def _statements(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, ast.stmt]]:
-    """Return the statements of a module and of its classes, each with the qualified name that it defines or assigns; empty for others."""
+    """Return the statements of a module and of its classes, each with the qualified name that it defines or assigns.
+
+    Other statements are left out.
+    """
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield above + node.name, node

@@ -38,13 +38,19 @@ AIM = 0.75
 FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
 """How much of its usual effort each attack may be cut to, in turn, and how many of their rounds training runs."""
 TRAINING = 0.5
-"""The share of the time that training runs may take; longer ones have fewer rounds, because what leaks is the first question."""
+"""The share of the time that training runs may take.
+
+Longer ones have fewer rounds, because what leaks is the first question.
+"""
 SHORT: dict[str, tuple[float, float]] = {"search": (0.02, 0.06)}
 SHORT_OTHERS = 0.1, 0.2
 """Which shares of its usual effort an attack is timed at, by what it rests on."""
 CHEAPER = {POSTERIOR: "features-first"}
 CHEAPER_ATTACKS: dict[str, Attack] = {name: SEARCHES[name] for name in CHEAPER.values()}
-"""What is tried in place of an attack that does not fit: fewer candidates and evaluations, from the features of the first linear layer."""
+"""What is tried in place of an attack that does not fit.
+
+It takes fewer candidates and evaluations, from the features of the first linear layer.
+"""
 TIMED = 2
 """On how many messages attacks are timed."""
 ROUNDS = 1, 3

@@ -120,7 +120,7 @@ class TrainingCache:
         return False
 
     def find_outdated(self, spec: TrainingSpec) -> Fingerprint | None:
-        """Return what a training run with the same settings was made from, if one is kept that was made from something else."""
+        """Return what a kept training run with the same settings was made from, if that is something else."""
         for name in sorted(self._others(spec)):
             try:
                 parts = unpack(self.files.read(name) or b"")[1].get("fingerprint", {})
@@ -170,7 +170,9 @@ class TrainingCache:
 
 
 def encode(training: Training, fingerprint: Fingerprint | None = None) -> bytes:
-    """Return a training run as an archive: tensors and numbers by stage and name, everything else beside them, and a checksum of all.
+    """Return a training run as an archive.
+
+    It holds tensors and numbers by stage and name, everything else beside them, and a checksum of all.
 
     Args:
         training: what is to be kept.

@@ -100,7 +100,10 @@ class WorkerPool(Protocol[Task, Result]):
         ...
 
     def next(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result]:
-        """Wait for a result, and say meanwhile how much of a long task is done, and of how much; only called while one is out."""
+        """Wait for a result, and say meanwhile how much of a long task is done, and of how much.
+
+        It is only called while a task is out.
+        """
         ...
 
     def __enter__(self) -> Self: ...
@@ -112,7 +115,10 @@ class WorkerPool(Protocol[Task, Result]):
 
 
 Workers = int | Callable[[WorkerSetup[Any, Any]], WorkerPool[Any, Any]]
-"""Who works: a number of local processes, 1 being the caller's own; or what starts another pool, such as `ray_cluster.Cluster`."""
+"""Who works: a number of local processes, or what starts another pool, such as `ray_cluster.Cluster`.
+
+As a number, 1 is the caller's own process.
+"""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -127,7 +133,9 @@ _W = TypeVar("_W", bound=Worker[Any])
 
 
 class TaskQueue(Generic[Task]):
-    """Tasks that wait for a worker, in order; one whose worker died is the next, and is given up when that happens again.
+    """Tasks that wait for a worker, in order.
+
+    A task whose worker died is the next, and is given up when that happens again.
 
     Example:
         >>> from types import SimpleNamespace

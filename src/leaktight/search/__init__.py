@@ -1,4 +1,7 @@
-"""The search for a transformation policy that hides images from whoever sees their gradients, and keeps them good to learn from."""
+"""The search for a transformation policy that hides images from whoever sees their gradients.
+
+The policy keeps the images good to learn from.
+"""
 
 from leaktight.search.policy_file import write_policy
 from leaktight.search.result import Result

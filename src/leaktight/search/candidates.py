@@ -47,7 +47,10 @@ def candidate(text: str) -> Candidate:
 
 
 def draw(library: Sequence[int], functions: int, rng: Stream) -> Indices:
-    r"""Draw one of the \(\sum_{i=1}^k m^i\) sequences of at most k of m functions, each with the same chance, repetition allowed."""
+    r"""Draw one of the \(\sum_{i=1}^k m^i\) sequences of at most k of m functions, each with the same chance.
+
+    Functions may be repeated.
+    """
     total = sum(len(library) ** length for length in range(1, functions + 1))
     place, length = int(torch.randint(total, (), generator=rng)), 1
     while place >= len(library) ** length:
@@ -61,7 +64,9 @@ def draw(library: Sequence[int], functions: int, rng: Stream) -> Indices:
 
 
 def draw_candidates(count: int, library: Sequence[int], functions: int, rng: Stream) -> tuple[Candidate, ...]:
-    """Draw policies, and return one candidate for all that do the same, by the first of them; one that does nothing is left out.
+    """Draw policies, and return one candidate for all that do the same.
+
+    The first of them stands for all. One that does nothing is left out.
 
     Args:
         count: how many are drawn; fewer may come back.
@@ -71,7 +76,8 @@ def draw_candidates(count: int, library: Sequence[int], functions: int, rng: Str
 
     Example:
         >>> from leaktight.core.random import stream
-        >>> [str(one) for one in draw_candidates(4, (0, 29, 28), 1, stream(0, "candidates"))]  # 0 and 29 both invert, 28 does nothing
+        >>> library = (0, 29, 28)  # 0 and 29 both invert, 28 does nothing
+        >>> [str(one) for one in draw_candidates(4, library, 1, stream(0, "candidates"))]
         ['0']
     """
     found: dict[Indices, Candidate] = {}

@@ -8,7 +8,9 @@ from leaktight.search.candidates import Candidate
 
 
 def choose(ranked: Iterable[Candidate], count: int, first: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
-    """Return the first candidates of a ranking that share no function with one taken before; fewer if there are too few.
+    """Return the first candidates of a ranking that share no function with one taken before.
+
+    If there are too few, fewer are returned.
 
     Functions that do the same are the same function, whatever their indices.
 

@@ -21,7 +21,9 @@ def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> S
 
     Example:
         >>> from leaktight.search.candidates import candidate
-        >>> found = exhaust([candidate("3")], 16, lambda some, start, stop: {one: torch.zeros(stop - start) for one in some})
+        >>> def privacy(some, start, stop):
+        ...     return {one: torch.zeros(stop - start) for one in some}
+        >>> found = exhaust([candidate("3")], 16, privacy)
         >>> {str(one): tuple(scores.shape) for one, scores in found.items()}
         {'3': (16,)}
 

@@ -1,4 +1,4 @@
-"""The journal: every score that is finished, one line of JSON each, so that nothing is lost when a search is stopped."""
+"""The journal: every finished score as one line of JSON, so that nothing is lost when a search is stopped."""
 
 from __future__ import annotations
 

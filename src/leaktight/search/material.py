@@ -61,7 +61,7 @@ def material(search: Search) -> Material:
 
 
 def semi_train(search: Search, task: Task, progress: Progress | None = None) -> dict[str, Tensor]:
-    """Return the parameters of a model that has seen a share of the training part for some epochs, by the model's names.
+    """Return a model's parameters, by its names, after some epochs on a share of the training part.
 
     Args:
         search: the settings; `share`, `epochs`, `batch_size` and `optimiser` count.

@@ -28,7 +28,8 @@ def write_policy(path: Path, result: Result) -> None:
         >>> from leaktight.models import DLNet
         >>> from leaktight.search import Search
         >>> scored = Scored("3-1", 0.2, (0.1, 0.3), -1.5)
-        >>> found = Result(Search(data=Photos(), model=DLNet()), (scored,), Scored("", 0.4, (None, None), -1.4), 9, 8, 7, 6, 500)
+        >>> untransformed = Scored("", 0.4, (None, None), -1.4)
+        >>> found = Result(Search(data=Photos(), model=DLNet()), (scored,), untransformed, 9, 8, 7, 6, 500)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_policy(Path(folder) / "policy.toml", found)
         ...     parse_toml((Path(folder) / "policy.toml").read_text())["policy"]

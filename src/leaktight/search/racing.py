@@ -1,4 +1,4 @@
-"""Racing: score every candidate on a few images, drop the clearly bad, and spend the rest on those that may still win."""
+"""Racing: score every candidate on a few images, drop the clearly bad, spend the rest on what may still win."""
 
 from __future__ import annotations
 

@@ -61,7 +61,9 @@ class ScoreTask:
 
 
 def blocks(images: int) -> tuple[tuple[int, int], ...]:
-    """Return the parts that images are scored in, each as its first and the one after its last: few at first, then more.
+    """Return the parts that images are scored in, each as its first and the one after its last.
+
+    They hold few images at first, then more.
 
     Example:
         >>> blocks(100)

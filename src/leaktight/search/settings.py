@@ -89,5 +89,8 @@ class Search(Value):
         return library
 
     def scenario(self) -> Federated:
-        """Return the data and the network as a scenario: what the task is made by, and fingerprints of what they name."""
+        """Return the data and the network as a scenario.
+
+        The task is made by it, and so are fingerprints of what data and network name.
+        """
         return Federated(data=self.data, model=self.model, normalise=self.normalise, device=self.device)

@@ -1,4 +1,7 @@
-"""Checkpoints: the last two of a party, so that both parties still have a step in common wherever one of them stopped."""
+"""Checkpoints: the last two of a party.
+
+With two, both parties still have a step in common wherever one of them stopped.
+"""
 
 from __future__ import annotations
 

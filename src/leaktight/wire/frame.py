@@ -85,7 +85,8 @@ def read_frame(content: bytes, sender: str, limit: int) -> Frame:
     Example:
         >>> read_frame(b"GET / HTTP/1.1", "feature-party", limit=100)
         Traceback (most recent call last):
-        leaktight.wire.fault.PeerFault: A frame from feature-party must be of a known sort. Got 71 instead; is it leaktight?
+        leaktight.wire.fault.PeerFault: A frame from feature-party must be of a known sort. \
+Got 71 instead; is it leaktight?
     """
     if len(content) < HEADER.size:
         raise PeerFault(f"A frame from {sender} must have a header of {HEADER.size} bytes. Got {len(content)} instead.")

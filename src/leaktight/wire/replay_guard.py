@@ -44,7 +44,8 @@ class ReplayGuard:
         ...     guard.check_question(3, b"activations", "the activations", "feature-party")
         ...     guard.check_question(3, b"other ones", "the activations", "feature-party")
         Traceback (most recent call last):
-        leaktight.wire.fault.PeerFault: feature-party must send the activations of step 3 as before when it replays that step. Got others instead; ...
+        leaktight.wire.fault.PeerFault: feature-party must send the activations of step 3 as before \
+when it replays that step. Got others instead; ...
     """
 
     def __init__(self, path: Path, resumes: bool = False) -> None:

@@ -18,7 +18,10 @@ ENDS = (
     "Accuracies over training are those of a model whose training ended there and whose keys were then revealed. The "
     "paper shows the mean accuracy of participants on classes of their own."
 )
-SCALED = "Keys have length 1 and the loss a factor of the root of their length, so that all frameworks share one learning rate."
+SCALED = (
+    "Keys have length 1 and the loss a factor of the root of their length, so that all frameworks share one learning "
+    "rate."
+)
 PUBLISHED = claims(
     ("A fixed layer delays convergence, with similar accuracy in the end.", "5.2, Fig. 3"),
     ("It is better only at 128 dimensions.", "5.2, Fig. 3"),

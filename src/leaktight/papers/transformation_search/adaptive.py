@@ -23,7 +23,8 @@ ADAPTIVE = (
 )
 PUBLISHED = claims(
     (
-        "An adversary may start from class representatives, or use techniques other than matching: left as future work.",
+        "An adversary may start from class representatives, or use techniques other than matching: left as future "
+        "work.",
         "6",
     )
 )

@@ -21,7 +21,8 @@ SAME = 0.1
 """Similarities that count as equal."""
 PUBLISHED = claims(
     (
-        "At two shallow layers similarity converges to 0.7 with no or a random policy, and stays lower with the hybrid.",
+        "At two shallow layers similarity converges to 0.7 with no or a random policy, and stays lower with the "
+        "hybrid.",
         "5.4, Fig. 6",
     ),
     ("At two deep layers it is almost the same in all three cases.", "5.4, Fig. 6"),

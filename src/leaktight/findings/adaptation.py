@@ -11,9 +11,10 @@ from leaktight.core.threat import Knows
 
 
 def models_defence(attack: Attack | None, probe: Probe, defence: Defence) -> bool:
-    """Return whether an attack models a defence, and is told of it: an attack can do so only where the threat model says which it is.
+    """Return whether an attack models a defence and is told of it.
 
-    Whoever sits in the training plays the defence itself, and needs no telling.
+    An attack can model a defence only where the threat model says which it is. Whoever sits in the training plays the
+    defence itself, and needs no telling.
 
     Args:
         attack: that of the probe, or one of several that it tries together; None is no attack.
@@ -35,7 +36,10 @@ def models_defence(attack: Attack | None, probe: Probe, defence: Defence) -> boo
 
 
 def member_of(attack: Attack, name: str) -> Attack | None:
-    """Return one attack of several that are tried together; None if those of today have none of this name, as an older record may."""
+    """Return one attack of several that are tried together; None if those of today have none of this name.
+
+    An older record may name an attack that is not among them any more.
+    """
     try:
         return attack.member(name)
     except InvalidValue:

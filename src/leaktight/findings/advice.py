@@ -36,7 +36,7 @@ class Advice:
 
 
 def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
-    """Return the cheapest defence that was shown to protect, and the best within each budget of accuracy, for each kind of leak.
+    """Return for each kind of leak the cheapest defence shown to protect, and the best within each budget of accuracy.
 
     Only what was shown to help is named: `bounded` by an epsilon that implies something, `not broken`, or `reduced`;
     never what is `unknown`, and never a defence under which the model learned nothing. If it learned nothing without a
@@ -81,7 +81,10 @@ def _limits(summary: Summary, found: Sequence[Advice]) -> list[Advice]:
     tried = dict.fromkeys(attack for j in summary.judgements if j.defence.key in named for attack in j.attacks)
     if not tried:
         return []
-    said = f"As far as the attacks that were tried, {join_words(list(tried))}. Stronger attacks exist, and may get through."
+    said = (
+        f"As far as the attacks that were tried, {join_words(list(tried))}. "
+        "Stronger attacks exist, and may get through."
+    )
     return [Advice(LIMITS, said)]
 
 
@@ -94,7 +97,7 @@ def _by_kind(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
 
 
 def _order(judgement: Judgement) -> tuple[int, tuple[float, ...], float]:
-    """Return what recommendations are ranked by: a bound, then what was not broken, then the least leak, then the price."""
+    """Return what ranks recommendations: a bound, then what was not broken, then the least leak, then the price."""
     rank = 0 if judgement.is_good else 1 if judgement.verdict == "not broken" else 2
     return rank, judgement.kind.severity(judgement.worst)[:1], _price(judgement)
 
@@ -170,5 +173,8 @@ def _within(judged: Sequence[Judgement], budget: float) -> tuple[str, Defence | 
 def _left(judgement: Judgement) -> str:
     """Say what the strongest attack gets, or what the bound implies."""
     if judgement.is_good and judgement.bound is not None:
-        return f"epsilon {judgement.bound.budget.epsilon:.3g}, true positives at most {100 * judgement.bound.rate:.3g} % at 1 % false alarms"
+        return (
+            f"epsilon {judgement.bound.budget.epsilon:.3g}, "
+            f"true positives at most {100 * judgement.bound.rate:.3g} % at 1 % false alarms"
+        )
     return judgement.kind.found(judgement.worst)

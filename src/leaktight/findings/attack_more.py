@@ -19,7 +19,9 @@ BROKEN = ("refuted", "leaks")
 
 
 def plan_more(plan: Plan, judgements: Sequence[Judgement]) -> Plan:
-    """Return the plan with a suite that tries harder, against every defence that is not broken yet and against none for comparison.
+    """Return the plan with a suite that tries harder.
+
+    The suite attacks every defence that is not broken yet and, for comparison, messages without a defence.
 
     Args:
         plan: what was measured.
@@ -47,7 +49,10 @@ def plan_more(plan: Plan, judgements: Sequence[Judgement]) -> Plan:
 
 
 def _harder(plan: Plan, times: int) -> Attempt:
-    """Return the plan's own suite, or the whole one from the seat of the plan's first attacker, trying so many times as hard."""
+    """Return a suite that tries so many times as hard: the plan's own, or else the whole one.
+
+    The whole one attacks from the seat of the plan's first attacker.
+    """
     attempts = [probe for probe in plan.probes.values() if isinstance(probe, Attempt)]
     own = next((probe for probe in attempts if isinstance(probe.attack, Strongest)), None)
     # What a budget cut or left out is tried at its usual effort first.

@@ -12,7 +12,7 @@ from leaktight.core.display import percent
 FALSE_POSITIVES = 0.01
 """The share of false alarms at which an attacker is taken to work: someone who accuses more often is not believed."""
 TELLING = 0.1
-"""The largest true positive rate that counts as protection: ten times what guessing gets at that share of false alarms."""
+"""The largest true positive rate that counts as protection: ten times what guessing gets at `FALSE_POSITIVES`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +36,10 @@ class Bound:
         """Say what it implies.
 
         Example:
-            >>> print(Bound(Budget("dp_sgd", 8.0, 1e-5, "Poisson sampling at rate 0.1"), 0.9997))
-            At 1 % false alarms an attacker may still find nearly all of the examples that were there, so the epsilon promises next to nothing.
+            >>> bound = Bound(Budget("dp_sgd", 8.0, 1e-5, "Poisson sampling at rate 0.1"), 0.9997)
+            >>> print(bound)  # doctest: +NORMALIZE_WHITESPACE
+            At 1 % false alarms an attacker may still find nearly all of the examples that were there,
+            so the epsilon promises next to nothing.
         """
         if self.is_telling:
             return (
@@ -49,7 +51,7 @@ class Bound:
 
 
 def largest_rate(epsilon: float, delta: float, false_positives: float = FALSE_POSITIVES) -> float:
-    r"""Return the largest true positive rate that (epsilon, delta)-differential privacy allows at a false positive rate.
+    r"""Return the largest true positive rate that (epsilon, delta)-differential privacy allows at a false alarm rate.
 
     .. math:: \beta \le \min(1, \; e^\varepsilon \alpha + \delta, \; 1 - e^{-\varepsilon} (1 - \alpha - \delta))
 

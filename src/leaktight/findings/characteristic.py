@@ -1,4 +1,7 @@
-"""Characteristic: how a model's use and an attack's error change as one defence gets stronger (PPC), and their mean product (CAP)."""
+"""Characteristic: how a model's use and an attack's error change as one defence gets stronger (PPC).
+
+The mean product of the two is the CAP.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class Spot:
 
     @property
     def ratio(self) -> Reading | None:
-        """How large the gradient is beside what the defence made of it, ||B|| / ||E_B||; None in records that lack it."""
+        """The size of the gradient beside what the defence made of it, ||B|| / ||E_B||; None in records without it."""
         return self.row.reading(RATIO)
 
     @property
@@ -91,7 +94,9 @@ def curves_of(rows: Sequence[Row]) -> tuple[Curve, ...]:
 
 
 def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[Curve, ...]:
-    """Return one curve for each scenario and defence: where most leaks undefended, under the attack that ends closest there.
+    """Return one curve for each scenario and defence.
+
+    It is the curve of the setting that leaks most undefended, under the attack that ends closest there.
 
     Args:
         curves: those of all attacks and settings.
@@ -147,7 +152,9 @@ def _cap(spots: Sequence[Spot], aim: str) -> Reading | None:
 
 
 def cap_reading(aim: str, points: Sequence[Point], strengths: int) -> Reading | None:
-    """Return the calibrated averaged performance; None if a strength lacks its point: a mean over fewer would be another number.
+    """Return the calibrated averaged performance; None if a strength lacks its point.
+
+    A mean over fewer points would be another number.
 
     Args:
         aim: what the attack is after, one of `DISTANCES`.

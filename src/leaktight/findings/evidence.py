@@ -17,7 +17,10 @@ MOST_FAILED = 0.2
 What the others did not find is evidence.
 """
 HALF = 0.5
-"""How much of what is read without a defence counts as that: an attack that reads less does not work, and who still reads it leaks."""
+"""How much of what is read without a defence counts as reading it.
+
+An attack that reads less does not work. A defence under which an attack still reads that much leaks.
+"""
 PRINCIPLES: dict[Principle, str] = {
     "search": "search over candidates",
     "algebra": "exact algebra",
@@ -61,10 +64,10 @@ class Tried:
 
     @property
     def reads_undefended(self) -> bool:
-        """Whether it reads its undefended twin, and there at least half of what the strongest attack on undefended messages reads.
+        """Whether it reads its undefended twin, and at least half of what the strongest attack reads there.
 
-        An attack that is lucky once in eight images loses that one by luck too: that it then reads nothing says nothing
-        of a defence.
+        The strongest attack is that on undefended messages. An attack that is lucky once in eight images loses that one
+        by luck too: that it then reads nothing says nothing of a defence.
         """
         if self.twin is None or not self.kind.is_read(self.twin):
             return False
@@ -73,7 +76,10 @@ class Tried:
 
     @property
     def search_failed(self) -> bool | None:
-        """Whether too many of its searches failed, with or without the defence; None if it searches and nobody could tell."""
+        """Whether too many of its searches failed, with or without the defence.
+
+        None if it searches and nobody could tell.
+        """
         own = self._failed(self.row)
         return True if self.twin is not None and self._failed(self.twin) else own
 
@@ -102,7 +108,7 @@ class Tried:
 
     @property
     def flaw(self) -> str:
-        """Why its failure does not count, as what is said after its name; nothing if it counts, or if it did not fail."""
+        """Why its failure does not count, in words that follow its name; empty if it counts or there was none."""
         if self.counts or self.kind.is_read(self.row):
             return ""
         if self.twin is None:

@@ -18,7 +18,7 @@ from leaktight.findings.rows import Row, rows_of
 
 
 def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
-    """An attack that finds nothing in undefended messages says nothing about a defence that it does not get through either.
+    """An attack that finds nothing in undefended messages says nothing about a defence that it fails against too.
 
     That a single layer tells nothing is a finding about the layer.
     """
@@ -49,7 +49,10 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
 
 
 def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
-    """A defence that everybody knows must be tried by an attacker who models it; without one its protection is a guess."""
+    """A defence that everybody knows must be tried by an attacker who models it.
+
+    Without such an attacker its protection is a guess.
+    """
     by_defence: dict[str, list[Record]] = {}
     for record in records:
         cell = record.cell
@@ -77,7 +80,7 @@ def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
 
 
 def leakage_grows(records: Sequence[Record]) -> list[Flag]:
-    """A stronger setting that leaks more than a weaker one points at an attack that is out of tune, or at too few victims.
+    """A stronger setting that leaks more than a weaker one points at an attack out of tune, or at too few victims.
 
     Of a suite its answer counts: its single attacks may be tried on other messages at each setting.
     """

@@ -36,7 +36,10 @@ def without_truth(records: Sequence[Record]) -> list[Flag]:
     if not found:
         return []
     groups = {record.cell.scenario.key: record.notes["captures.left_out"] for record in found}
-    said = f"{sum(groups.values()):.0f} captured messages were left out, because the truth holds no private batch for them."
+    said = (
+        f"{sum(groups.values()):.0f} captured messages were left out, "
+        "because the truth holds no private batch for them."
+    )
     return [Flag("without_truth", said, _keys(found), "info")]
 
 
@@ -173,7 +176,10 @@ def diverged(records: Sequence[Record]) -> list[Flag]:
 
 
 def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
-    """With the truth, attacks that succeed on what would have been sent, and none on what was, show a defence that works against them."""
+    """With the truth, attacks can show that a defence works against them.
+
+    They do if they succeed on what would have been sent without it, and none succeeds on what was sent.
+    """
     flags = []
     groups: dict[tuple[str, int], list[Record]] = {}
     for record in _captured(records):
@@ -206,7 +212,10 @@ def _captured(records: Sequence[Record]) -> list[Record]:
 
 
 def _noted(records: Sequence[Record], note: str, name: str, sentence: str, severity: str = "doubt") -> list[Flag]:
-    """Return a flag if this was noted of captures of which no attack got through; without the truth nobody knows whether one did."""
+    """Return a flag if this was noted of captures where no attack got through.
+
+    Without the truth nobody knows whether one did.
+    """
     found = [record for record in _captured(records) if isinstance(record.cell.defence, AsCaptured)]
     noted = [record for record in found if record.notes.get(f"captures.{note}", 0)]
     if not noted or any(_succeeds(record) for record in found):

@@ -1,4 +1,7 @@
-"""Flags about attacks against each other: where the one that should get more gets less, it is broken, and not the defence strong."""
+"""Flags about attacks against each other.
+
+Where the attack that should get more gets less, the attack is broken. It does not show that the defence is strong.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,10 @@ def adaptive_below_plain(records: Sequence[Record]) -> list[Flag]:
 
 
 def more_budget_hurts(records: Sequence[Record]) -> list[Flag]:
-    """The same attack with more iterations or restarts must not get less: if it does, what it minimises leads away from the truth."""
+    """The same attack with more iterations or restarts must not get less.
+
+    If it does, what it minimises leads away from the truth.
+    """
 
     def wins(less: Entry, more: Entry) -> bool:
         return less.knows == more.knows and _cheaper(less, more) and less.beats(more)
@@ -89,7 +95,10 @@ def more_budget_hurts(records: Sequence[Record]) -> list[Flag]:
 
 
 def _contests(records: Sequence[Record], wins: Callable[[Entry, Entry], bool]) -> list[tuple[Beaten, list[Beaten]]]:
-    """Return who wins against whom where it should not; of each loser the first winner, and all places where the same two met so."""
+    """Return who wins against whom where it should not.
+
+    Each loser comes with its first winner, and with all places where the same two met with this outcome.
+    """
     found: dict[tuple[int, str, str], list[Beaten]] = {}
     for (scenario, *_), entries in entries_of(records).items():
         for loser in entries:

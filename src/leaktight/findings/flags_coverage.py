@@ -16,9 +16,9 @@ from leaktight.learning.staged import Staged
 
 
 def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
-    """What a defence draws anew for every message averages out over messages about the same examples; an attack must have joined them.
+    """What a defence draws anew for every message averages out over messages about the same examples.
 
-    Whoever trains for several rounds sends several such messages.
+    So an attack must have joined them. Whoever trains for several rounds sends several such messages.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in _attempts(records):
@@ -81,7 +81,10 @@ def _attempts(records: Sequence[Record]) -> Iterator[Record]:
 
 
 def _sends_several(record: Record) -> bool:
-    """Return whether the training makes more than one message of the same examples: in split learning, more than one pass over them."""
+    """Return whether the training makes more than one message of the same examples.
+
+    In split learning it does if it makes more than one pass over them.
+    """
     scenario = record.cell.scenario
     if isinstance(scenario, Split):
         # How many steps a pass has only the data tell, which need not be there any more.

@@ -33,7 +33,8 @@ def control_not_exact(records: Sequence[Record]) -> list[Flag]:
         return [
             Flag(
                 "control_missing",
-                "This audit has no control cell, so nothing shows that its instruments work. Run it with control cells.",
+                "This audit has no control cell, so nothing shows that its instruments work. "
+                "Run it with control cells.",
             )
         ]
     wrong = [record for record in controls if not is_exact(record)]
@@ -56,7 +57,7 @@ def is_exact(record: Record) -> bool:
 
 
 def null_above_chance(records: Sequence[Record]) -> list[Flag]:
-    """A null cell holds noise only; an attack that finds something in it has seen the truth, or the chance level is wrong.
+    """A null cell holds only noise: an attack that finds something has seen the truth, or the chance level is wrong.
 
     A measurement without an attack may look at public examples alone, and finds in them what it finds.
     """
@@ -121,7 +122,10 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
 
 
 def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
-    """A price whose test rows were not kept has the interval of two independent samples: too wide, so that a real price may not show."""
+    """A price whose test rows were not kept has the interval of two independent samples.
+
+    That interval is too wide, so a real price may not show.
+    """
     rows = [
         row for row in rows_of(records) if row.loss is not None and not row.loss.paired and row.loss.low is not None
     ]
@@ -201,7 +205,10 @@ def incomplete(records: Sequence[Record]) -> list[Flag]:
             )
             more = f" and {len(where) - 3} more" if len(where) > 3 else ""
             verb = "was" if len(missing) == 1 else "were"
-            said = f"{len(missing)} of {len(records)} cells {'failed' if status is Status.FAILED else f'{verb} refused'}: {'; '.join(where[:3])}{more}. "
+            said = (
+                f"{len(missing)} of {len(records)} cells "
+                f"{'failed' if status is Status.FAILED else f'{verb} refused'}: {'; '.join(where[:3])}{more}. "
+            )
             advice = "Reasons are listed with the cells; the comparison has gaps there."
             flags.append(Flag(f"cells_{status.value}", said + advice, tuple(r.cell.key for r in missing), severity))
     return flags

@@ -22,7 +22,10 @@ from leaktight.statistics.pooling import high, leakage, leaks_more
 STATEMENT, PSNR, SSIM, ERROR = "reconstruction_statement", "psnr", "ssim", "rmse_relative"
 TRACING, LABELS_MISSED = "tracing_distance", "label_distance"
 MARGIN = 1.0
-"""By how many dB a PSNR must lie above chance to count: blind answers that nobody thought of may lie a little above the best of ours."""
+"""By how many dB a PSNR must lie above chance to count.
+
+Blind answers that nobody thought of may lie a little above the best of ours.
+"""
 EXACT_PSNR = 60.0
 """The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
 EXACT_ERROR = 1e-3
@@ -30,7 +33,7 @@ EXACT_ERROR = 1e-3
 
 
 class Images(LeakKind):
-    """Examples behind messages: the share of images that can be recognised; else PSNR, else any reading about leakage."""
+    """Examples behind messages: the share of images that can be recognised; else PSNR, else any leakage reading."""
 
     kind: Literal["images"] = "images"
     rank: ClassVar[int] = 0
@@ -78,7 +81,7 @@ class Images(LeakKind):
         return () if reading is None else (leakage(reading), beyond)
 
     def is_read(self, row: Row, width: float = 1.0) -> bool:
-        """Return whether images are recognised beyond chance, or whatever the row is judged by beats its chance level."""
+        """Return whether images are recognised beyond chance, or whatever judges the row beats its chance level."""
         reading = self.reading(row)
         if reading is None:
             return False
@@ -87,7 +90,10 @@ class Images(LeakKind):
         return _clearer(reading, width) if reading.name == PSNR else is_beyond(reading, width)
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
-        """Say which other readings of the same guesses beat chance: copies that are too clear, owners traced, the changed image found."""
+        """Say which other readings of the same guesses beat chance.
+
+        Copies may be too clear, owners may be traced, or the changed image may be found.
+        """
         judged, psnr, traced = self.reading(row), row.reading(PSNR, "raw"), row.reading(TRACING, "raw")
         said = []
         if (
@@ -106,7 +112,10 @@ class Images(LeakKind):
         return (*said, *_changed(row, width))
 
     def kept(self, row: Row, base: Row) -> float:
-        """Return how many of the images that are recognised without a defence still are, victim by victim where their values were kept."""
+        """Return how many of the images that are recognised without a defence still are.
+
+        Images are compared victim by victim where the victims' values were kept.
+        """
         read, before = self.reading(row), self.reading(base)
         if read is None or before is None or read.name != STATEMENT or before.name != STATEMENT:
             return super().kept(row, base)
@@ -116,7 +125,10 @@ class Images(LeakKind):
         return read.value / before.value if before.value else 0.0
 
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
-        """Return the share of images that some attack recognised, victim by victim; without their values, the best attack's share."""
+        """Return the share of images that some attack recognised, victim by victim.
+
+        Without the victims' values, return the best attack's share.
+        """
         shares = [share for row in rows for part in (row, *row.alone) if (share := recognised(part)) is not None]
         shares += [
             one
@@ -294,7 +306,10 @@ class Images(LeakKind):
 
 
 def recognised(row: Row) -> Reading | None:
-    """Return the share of raw images that can be recognised: PSNR at least the epsilon of the reconstruction statement."""
+    """Return the share of raw images that can be recognised.
+
+    Such an image has a PSNR of at least the epsilon of the reconstruction statement.
+    """
     return row.reading(STATEMENT, "raw")
 
 
@@ -340,7 +355,7 @@ def _clearer(psnr: Reading, width: float) -> bool:
 
 
 def _changed(row: Row, width: float) -> tuple[str, ...]:
-    """Say so where the image that the defence made of the private one is found more often, or better, than the private one."""
+    """Say so where the image as the defence changed it is found more often, or better, than the private one."""
     used, raw = row.reading(STATEMENT, "used"), recognised(row)
     if used is not None and raw is not None and used.value > raw.value and _recognised(used):
         return (f"{show_count(used)} can be recognised as the defence changed them",)

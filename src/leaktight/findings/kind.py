@@ -175,7 +175,7 @@ class LeakKind(Registered):
         return reading is not None and reading.beats_chance()
 
     def is_exact(self, record: Record) -> bool | None:
-        """Return whether a control cell found the known answer for all its examples; None if it is about another kind."""
+        """Return whether a control cell found the known answer for all examples; None if it is about another kind."""
         return None
 
     def succeeds(self, record: Record) -> bool:

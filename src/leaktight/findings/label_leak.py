@@ -8,9 +8,12 @@ from leaktight.core.metric import Reading
 from leaktight.statistics.pooling import low
 
 LEAK_AUC, TAIL, PASSES = "leak_auc", "leak_auc_q95", "leak_auc_passes"
-"""The median over training steps and the 95 % quantile, of single messages; and after the scores of all passes were added up."""
+"""The median over training steps and the 95 % quantile, of single messages; and the AUC over all passes.
+
+For the last, the scores of all passes are added up.
+"""
 FEATURES, THEORY, CEILING = "leak_auc_features", "leak_auc_theory", "leak_auc_ceiling"
-"""What stands beside them: what the attacker's own features give, what theory predicts, and what the defence's bound allows."""
+"""Beside them: what the attacker's own features give, what theory predicts, and what the defence's bound allows."""
 GUESSING = 0.5
 
 
@@ -63,7 +66,9 @@ def tail_of(readings: Iterable[Reading], layer: str | None) -> Reading | None:
 
 
 def turned(reading: Reading) -> bool:
-    """Return whether the whole interval of an AUC lies below a half: labels, or a property, are told the other way round.
+    """Return whether the whole interval of an AUC lies below a half.
+
+    Labels, or a property, are then told the other way round.
 
     Example:
         >>> turned(Reading(name="leak_auc", value=0.1, low=0.05, high=0.2)), turned(Reading(name="leak_auc", value=0.1))
@@ -76,7 +81,9 @@ def auc_ends(readings: Sequence[Reading]) -> tuple[float, float]:
     """Return between what an AUC is drawn: from guessing to 1, lower where readings are.
 
     Example:
-        >>> auc_ends([Reading(name="leak_auc", value=0.6, low=0.5)]), auc_ends([Reading(name="leak_auc", value=0.4, low=0.32)])
+        >>> above = Reading(name="leak_auc", value=0.6, low=0.5)
+        >>> below = Reading(name="leak_auc", value=0.4, low=0.32)
+        >>> auc_ends([above]), auc_ends([below])
         ((0.45, 1.03), (0.3, 1.03))
     """
     return min(0.45, *(low(reading) - 0.02 for reading in readings)), 1.03
@@ -91,7 +98,8 @@ def strongest_layer(readings: Sequence[Reading]) -> Reading | None:
     Example:
         >>> strongest_layer([]) is None
         True
-        >>> once, added = (Reading(name=name, value=value, chance=0.5) for name, value in ((LEAK_AUC, 0.6), (PASSES, 0.9)))
+        >>> once = Reading(name=LEAK_AUC, value=0.6, chance=0.5)
+        >>> added = Reading(name=PASSES, value=0.9, chance=0.5)
         >>> strongest_layer([once, added, Reading(name=FEATURES, value=0.7)]).chance
         0.7
     """
@@ -105,7 +113,10 @@ def strongest_layer(readings: Sequence[Reading]) -> Reading | None:
 
 
 def beside_features(reading: Reading, readings: Iterable[Reading]) -> Reading:
-    """Return a reading whose chance level is at least what the attacker's own features tell at that layer, if they tell anything."""
+    """Return a reading whose chance level is at least what the attacker's own features tell at that layer.
+
+    If they tell nothing, return the reading as it is.
+    """
     told = [
         one.value
         for one in readings
@@ -121,7 +132,7 @@ def place_of(reading: Reading) -> str:
     """Say at which layer.
 
     Example:
-        >>> place_of(Reading(name="leak_auc", value=0.5)), place_of(Reading(name="leak_auc", value=0.5, layer="linear1"))
+        >>> place_of(Reading(name=LEAK_AUC, value=0.5)), place_of(Reading(name=LEAK_AUC, value=0.5, layer="linear1"))
         ('at the cut', 'at the layer linear1')
     """
     return "at the cut" if reading.layer is None else f"at the layer {reading.layer}"

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 LABELS = "label_distance"
 EXACT_AUC = 0.999
-"""The leak AUC from which a control cell of split learning counts as exact: of a thousand pairs one may be a tie of rounding."""
+"""The leak AUC from which a control cell of split learning counts as exact.
+
+Of a thousand pairs one may be a tie of rounding.
+"""
 AUC = "auc"
 MEANS = {
     "gradient_norm": "from the length of gradients alone",
@@ -86,7 +89,10 @@ class Labels(LeakKind):
     )
 
     def reading(self, row: Row) -> Reading | None:
-        """Return the leak AUC at the layer that tells most, over all passes if they were added up; else the share of labels missed."""
+        """Return the leak AUC at the layer that tells most; else the share of labels missed.
+
+        The AUC is over all passes if they were added up.
+        """
         return strongest_layer(row.readings) or row.reading(LABELS, "raw") or row.reading(LABELS)
 
     def unit(self, row: Row) -> str:
@@ -99,7 +105,7 @@ class Labels(LeakKind):
         return (AUC,)
 
     def severity(self, row: Row) -> Severity:
-        """Rank attacks by what they tell in the median step, then in the worst steps; each beyond its own chance level."""
+        """Rank attacks by what they tell in the median step, then in the worst; each beyond its own chance level."""
         reading = self.reading(row)
         if reading is not None and tells_labels(reading):
             return weight(reading, self._tail(row))
@@ -130,7 +136,10 @@ class Labels(LeakKind):
         return None if self.comes_beside(row) else super().failed(row)
 
     def amount(self, row: Row) -> float:
-        """Return what an AUC tells beyond chance, as a part of all there is: attacks have chance levels of their own."""
+        """Return what an AUC tells beyond chance, as a part of all there is.
+
+        Attacks have chance levels of their own.
+        """
         reading = self.reading(row)
         return weight(reading)[0] if reading is not None and tells_labels(reading) else super().amount(row)
 
@@ -147,7 +156,10 @@ class Labels(LeakKind):
         other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
         ends = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
         how = MEANS.get(row.kind, "from the gradients")
-        return f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, where guessing gets {_chance(reading):.2f}"
+        return (
+            f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
+            f"where guessing gets {_chance(reading):.2f}"
+        )
 
     def short(self, row: Row) -> str:
         """Return the AUC, or the share of labels read."""
@@ -201,7 +213,10 @@ class Labels(LeakKind):
         )
 
     def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
-        """Return a line for each verdict that rests on scores added up over passes; the report has those of all attacks."""
+        """Return a line for each verdict that rests on scores added up over passes.
+
+        The report has the lines of all attacks.
+        """
         over_passes = [(one, passes) for one in judgements if (passes := passes_of(one.worst)) is not None]
         heading = "Labels over passes (AUC of the strongest attack; what features alone give is no leak of a message)"
         return {heading: [f"{capital(name_of(one.defence))}, {passes}" for one, passes in over_passes]}

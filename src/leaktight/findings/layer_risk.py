@@ -1,4 +1,7 @@
-"""Layer risk: what each layer of a model gives away, which gives most by itself, and whether cheap measures point at the same ones."""
+"""Layer risk: what each layer of a model gives away, and which layer gives most by itself.
+
+It also says whether cheap measures point at the same layers.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,9 @@ class Profile:
 
 
 def of_layers(name: str) -> bool:
-    """Return whether readings of this name say what layers give away; those of an attack that inverts do if they are of one layer.
+    """Return whether readings of this name say what layers give away.
+
+    Those of an attack that inverts do if they are of one layer.
 
     Example:
         >>> of_layers("property_auc"), of_layers("v_information_share"), of_layers("leak_auc")
@@ -178,7 +183,10 @@ def _named(name: str, about_labels: bool) -> str:
 
 
 def _order(records: Iterable[Record]) -> list[str]:
-    """Return the layers in the order of the readings; those of a record with more layers come first, for it tells the order of more."""
+    """Return the layers in the order of the readings.
+
+    Those of a record with more layers come first, because it tells the order of more.
+    """
     rows = {record.cell.key: row for record in records for row in rows_of([record])}
     layers = [
         list(dict.fromkeys(layer for profile in _profiles(row, about_labels=False).values() for layer in profile))

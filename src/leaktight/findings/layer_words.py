@@ -33,7 +33,9 @@ def _names() -> list[str]:
 
 
 def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
-    """Say for each risk that was measured which layer gives most away by itself, a sentence each; without any, by sensitivity.
+    """Say in a sentence for each measured risk which layer gives most away by itself.
+
+    If no risk was measured, go by sensitivity.
 
     Example:
         >>> layer_sentences([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
@@ -107,7 +109,7 @@ def _ends(reading: Reading) -> list[float]:
 
 
 def together(found: Sequence[Correlation]) -> list[str]:
-    """Say how far V-information and sensitivity point at the layers that an attack tells most from, a sentence for each.
+    """Say how far V-information and sensitivity point at the layers that tell an attack most, a sentence for each.
 
     Example:
         >>> together([Correlation("v_information", "property_auc", 0.95, 0.01, 5)])

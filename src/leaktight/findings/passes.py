@@ -63,7 +63,9 @@ def passes_of(row: Row) -> LabelPasses | None:
 
 
 def course_of(reading: Reading, seeds: int) -> tuple[float, ...]:
-    """Return the AUC after each number of passes, the mean over seeds; pooled, a reading holds one seed's after the other's.
+    """Return the AUC after each number of passes, the mean over seeds.
+
+    A pooled reading holds one seed's values after the other's.
 
     Example:
         >>> course_of(Reading(name="leak_auc_passes", value=0.9, each=(0.6, 0.8, 0.8, 1.0)), seeds=2)

@@ -91,7 +91,10 @@ class Property(LeakKind):
         return f"AUC, how well it is told whether examples {asked_of(row.measured_in)}"
 
     def detail(self, row: Row) -> str:
-        """Name the attack, the layers and the setting; and a single layer, if its AUC is larger than what the row is judged by."""
+        """Name the attack, the layers and the setting.
+
+        Also name a single layer if its AUC is larger than what the row is judged by.
+        """
         reading = self.reading(row)
         if reading is None:
             return super().detail(row)
@@ -180,7 +183,9 @@ def strongest_property(readings: Iterable[Reading]) -> Reading | None:
 
 
 def beats_chance_among(reading: Reading, tried: int) -> bool:
-    """Return whether an AUC beats chance, though it is the largest of several that were tried: by Bonferroni's wider interval.
+    """Return whether an AUC beats chance, though it is the largest of several that were tried.
+
+    Bonferroni's wider interval decides.
 
     Example:
         >>> reading = Reading(name="property_auc", value=0.7, low=0.55, high=0.85, chance=0.5, leaks="high")
@@ -193,7 +198,9 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
 
 
 def asked_of(scenario: Scenario | None) -> str:
-    """Say what an attack on the property asks of the examples, as far as the settings of the data tell; nothing is loaded.
+    """Say what an attack on the property asks of the examples, as far as the settings of the data tell.
+
+    Nothing is loaded.
 
     Example:
         >>> from leaktight.data import Parity
@@ -227,7 +234,7 @@ def whence(reading: Reading) -> str:
     """Say which layers an AUC comes from.
 
     Example:
-        >>> whence(Reading(name="property_auc", value=0.5)), whence(Reading(name="property_auc", value=0.5, layer="head"))
+        >>> whence(Reading(name=PROPERTY_AUC, value=0.5)), whence(Reading(name=PROPERTY_AUC, value=0.5, layer="head"))
         ('all layers together', 'the layer head alone')
     """
     if reading.layer is None:

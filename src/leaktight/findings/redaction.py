@@ -37,7 +37,10 @@ def redacted(
 
 
 def without_outcomes(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Return records without what became of each test row: test rows are somebody's too, and nobody but the audit's owner needs them."""
+    """Return records without what became of each test row.
+
+    Test rows are somebody's too, and nobody but the audit's owner needs them.
+    """
     return tuple(
         record.model_copy(update={"readings": tuple(reading.without_outcomes() for reading in record.readings)})
         for record in records

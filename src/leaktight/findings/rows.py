@@ -128,7 +128,10 @@ class Row:
 
     @property
     def useless(self) -> bool:
-        """Whether the trained model may be no better than one that learned nothing, such as always naming the commonest class."""
+        """Whether the trained model may be no better than one that learned nothing.
+
+        A model that always names the commonest class has learned nothing.
+        """
         utility = self.utility
         return utility is not None and utility.chance is not None and low(utility) <= utility.chance
 
@@ -162,7 +165,7 @@ class Row:
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        """What was spent of differential privacy, in the training and by the attacked messages; none if nothing accounts for it."""
+        """What training and attacked messages spent of differential privacy; none if nothing accounts for it."""
         return budgets_of(self.notes)
 
 
@@ -282,7 +285,10 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
 
 
 def _member(row: Row, name: str, attack: Attack | None, probe: Probe) -> Row:
-    """Return what one attack of several reached, as a row of its own: of the same training, so that its model is as good."""
+    """Return what one attack of several reached, as a row of its own.
+
+    The row is of the same training, so its model is as good.
+    """
     own = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
     readings = (*own, *(reading for reading in row.readings if is_utility(reading)))
     return dataclasses.replace(
@@ -339,7 +345,10 @@ def _training(record: Record) -> Trained:
 
 
 def _losses(records: Sequence[Record]) -> dict[Trained, tuple[Reading, Reading]]:
-    """Return the utility of the undefended training of the same scenario and seed, with the same attacker inside, and each training's own."""
+    """Return the utility of the matching undefended training, and each training's own.
+
+    The undefended training has the same scenario, the same seed and the same attacker inside.
+    """
     # A null cell of an attacker who sits in the training stands on one among noise.
     real = [r for r in records if r.cell.purpose != "null" or r.cell.probe.entrant is None]
     trained = {_training(r): reading for r in reversed(real) if (reading := utility_of(r.readings))}

@@ -14,7 +14,7 @@ RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
 
 
 class Samples(LeakKind):
-    """Made-up samples of a class, by the share that a classifier takes for it; another class of the attacked is a leak too."""
+    """Made-up samples of a class, by the share classified as it; another class of the attacked is a leak too."""
 
     kind: Literal["samples"] = "samples"
     rank: ClassVar[int] = 10
@@ -55,7 +55,7 @@ class Samples(LeakKind):
         return max(told, default=0.0)
 
     def found(self, row: Row) -> str:
-        """Say how many samples show the class that was asked for, and any other of the attacked where that is the leak."""
+        """Say how many samples show the class asked for, and any other of the attacked where that is the leak."""
         reading, other = self.reading(row), any_class(row)
         if reading is None:
             return "nothing was measured"
@@ -64,7 +64,10 @@ class Samples(LeakKind):
         if other is None or not other.beats_chance() or reading.beats_chance():
             return said
         where = " in one of the training runs" if len(row.seeds) > 1 else ""
-        return f"{said}; but {percent(other.value)} show some class of the attacked{where}, where guessing gets {percent(other.chance or 0.0)}"
+        return (
+            f"{said}; but {percent(other.value)} show some class of the attacked{where}, "
+            f"where guessing gets {percent(other.chance or 0.0)}"
+        )
 
     def short(self, row: Row) -> str:
         """Return the share."""
@@ -86,7 +89,7 @@ class Samples(LeakKind):
         return any(reading.beats_chance() for reading in (self.reading(row), any_class(row)) if reading is not None)
 
     def columns(self) -> tuple[Column, ...]:
-        """Return how many made-up pictures show the class that was asked for, and how many any class of the attacked."""
+        """Return how many made-up pictures show the class asked for, and how many any class of the attacked."""
         return (
             Column("Pictures of the class (95 %)", lambda row: result(row, self.reading(row), 2)),
             Column("Chance", lambda row: chance(self.reading(row))),

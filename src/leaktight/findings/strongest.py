@@ -37,6 +37,9 @@ def met_by(kind: LeakKind, row: Row, victims: int) -> float:
 
 
 def weight_of(kind: LeakKind, row: Row, victims: int) -> tuple[object, ...]:
-    """Return what attacks are ranked by: what they read, if they met all; of equals, the answer of several before any one of them."""
+    """Return what attacks are ranked by: what they read, if they met all victims.
+
+    Of equals, the answer of several goes before any one of them.
+    """
     severity = kind.severity(row)
     return met_by(kind, row, victims), severity[:1], not row.suite, severity, row.informative, row.adaptive

@@ -26,7 +26,9 @@ class Sweep:
 
 
 def sweeps(defences: Sequence[Defence]) -> tuple[Sweep, ...]:
-    """Return every sweep among defences; in a grid of several numbers the longest ones, of equals those over the strength.
+    """Return every sweep among defences.
+
+    In a grid of several numbers, return the longest sweeps, and of equally long ones those over the strength.
 
     A defence may stand in two sweeps that cross in it, but no sweep is returned whose members all stand in longer ones.
     No defence, and a defence at the strength that means off, are what a sweep is compared with, not part of it.
@@ -86,7 +88,7 @@ def _is_number(value: object) -> bool:
 
 
 def _direction(defence: Defence, place: Place) -> str | None:
-    """Return which way the number at a place is stronger, if it is the declared strength of the defence that holds it."""
+    """Return which way a place's number is stronger, if it is the declared strength of the defence that holds it."""
     owner: Any = defence
     for step in place[:-1]:
         owner = owner[step] if isinstance(step, int) else getattr(owner, step)

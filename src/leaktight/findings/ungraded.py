@@ -35,7 +35,10 @@ class Ungraded(LeakKind):
         return f"the attack {row.attack} was left with {self.short(row)} of its objective"
 
     def severity(self, row: Row) -> Severity:
-        """Let the attack speak first that was left with least; objectives of different attacks can hardly be compared."""
+        """Let the attack that was left with least speak first.
+
+        Objectives of different attacks can hardly be compared.
+        """
         reading = self.reading(row)
         return () if reading is None else (-reading.value,)
 

@@ -67,7 +67,8 @@ def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
             under it.
 
     Example:
-        >>> bare, under = (Reading(name="accuracy", value=v, n=8, outcomes=f"hits:8:{o}") for v, o in ((1.0, "/w=="), (0.75, "Pw==")))
+        >>> bare = Reading(name="accuracy", value=1.0, n=8, outcomes="hits:8:/w==")
+        >>> under = Reading(name="accuracy", value=0.75, n=8, outcomes="hits:8:Pw==")
         >>> lost([(bare, under)]).paired, lost([(bare, under.without_outcomes())]).paired
         (True, False)
     """
@@ -82,7 +83,10 @@ def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
 
 
 def _pairs(trainings: Sequence[tuple[Reading, Reading]]) -> list[Pair] | None:
-    """Return what became of the same test rows in each seed, without defence and under it; None if that was not kept of all."""
+    """Return what became of the same test rows in each seed, without defence and under it.
+
+    None if that was not kept of all.
+    """
     found: list[Pair] = []
     for without, under in trainings:
         one, other = unpack(without.outcomes), unpack(under.outcomes)

@@ -177,7 +177,10 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
 
 
 def _loosest(bounds: Sequence[Bound | None]) -> Bound | None:
-    """Return the bound that holds for all rows; None if one has none, such as the training run of an attacker who sat in it."""
+    """Return the bound that holds for all rows; None if a row has none.
+
+    A training run has none if the attacker sat in it, for example.
+    """
     known = [bound for bound in bounds if bound is not None]
     return max(known, key=lambda bound: bound.rate) if len(known) == len(bounds) else None
 
@@ -225,7 +228,9 @@ def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:
 
 
 def _order(judgement: Judgement) -> tuple[object, ...]:
-    """Return what settings are ranked by: the worst word first; a setting that is not read without a defence speaks last.
+    """Return what settings are ranked by: the worst word first.
+
+    A setting that is not read without a defence speaks last.
 
     An epsilon that implies something in one setting says nothing of a setting that has none, or a larger one: of
     several, the largest is told. Of other settings in which nothing got through, the one that leaks most without a
@@ -244,7 +249,10 @@ def _order(judgement: Judgement) -> tuple[object, ...]:
 
 
 def _alike(kind: LeakKind, group: Sequence[Row]) -> list[Row]:
-    """Return the rows that can be ranked against each other: by the unit that decides if any have it, else that of the first."""
+    """Return the rows that can be ranked against each other.
+
+    They have the unit that decides if any row has it, else the unit of the first row.
+    """
     units = [kind.unit(row) for row in group]
     chosen = next((unit for unit in kind.units() if unit in units), units[0])
     return [row for row in group if kind.unit(row) == chosen]

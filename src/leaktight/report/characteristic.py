@@ -1,4 +1,4 @@
-"""Characteristic: the section that sets defences side by side over their strengths, by curves and by one number each."""
+"""Characteristic: the section that compares defences over their strengths, by curves and by one number each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def characteristic_section(page: Page) -> Section | None:
 
 
 def cap_tables(curves: Sequence[Curve]) -> list[dict[str, Any]]:
-    """Return a table of CAP for each stage: families by distance and batch size, each under the attack that lowers it most."""
+    """Return a table of CAP for each stage: families by distance and batch size.
+
+    Each CAP is under the attack that lowers it most.
+    """
     return [
         _table([c for c in curves if c.stage == stage], stage)
         for stage in dict.fromkeys(c.stage for c in curves)
@@ -97,7 +100,10 @@ def _lowest(curves: Iterable[Curve], aim: str) -> Reading | None:
 
 
 def _marks(column: Sequence[Reading | None]) -> list[str]:
-    """Mark the highest CAP of a column, unless several share it: `best` where no other interval reaches it, else `highest`."""
+    """Mark the highest CAP of a column, unless several share it.
+
+    The mark is `best` where no other interval reaches it, else `highest`.
+    """
     caps = sorted((cap for cap in column if cap is not None), key=lambda cap: -cap.value)
     if len(caps) < 2 or _hundredth(caps[0].value) == _hundredth(caps[1].value):
         return [""] * len(column)
@@ -112,7 +118,7 @@ def _over(curve: Curve) -> str:
 
 
 def regions_of(curves: Sequence[Curve]) -> list[dict[str, str]]:
-    """Return for each region what was measured there of the theorem's condition and bound, and of the attack's error."""
+    """Return for each region what was measured of the theorem's condition and bound, and of the attack's error."""
     spots = list({id(spot.row): spot for curve in curves for spot in curve.spots}.values())
     found = []
     for name in REGIONS:

@@ -26,9 +26,9 @@ _SPAN = 50
 
 
 def figure_of(curve: Curve) -> dict[str, Any] | None:
-    """Return utility and distances over the ratio, one row for each distance; None if fewer than two strengths have a ratio.
+    """Return utility and distances over the ratio, one row for each distance.
 
-    Without a utility that means anything, distances alone.
+    None if fewer than two strengths have a ratio. Without a utility that means anything, distances alone.
     """
     placed = sorted((abscissa(ratio.value), number) for number, spot in enumerate(curve.spots) if (ratio := spot.ratio))
     spots = [curve.spots[number] for _, number in placed]

@@ -137,9 +137,9 @@ def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
 
 
 def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
-    """Return the price of the cheapest defence that is bounded or not broken in every scenario, each priced where it costs most.
+    """Return the price of the cheapest defence that is bounded or not broken in every scenario.
 
-    Only the first kind of leak counts, which most audits are about.
+    Each defence is priced where it costs most. Only the first kind of leak counts, which most audits are about.
     """
     kind = next((j.kind for j in judgements), None)
     judgements = [j for j in judgements if j.kind == kind]
@@ -160,7 +160,10 @@ def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
         return None
     loss, dearest = min(priced, key=lambda pair: pair[0].value)
     most = f", at most, in scenario {dearest.scenario}" if len(scenarios) > 1 else ""
-    label = f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}, the cheapest bounded or not broken"
+    label = (
+        f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}, "
+        "the cheapest bounded or not broken"
+    )
     return {"figure": points(loss.value), "label": label, "tone": "not-broken"}
 
 

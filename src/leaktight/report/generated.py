@@ -1,4 +1,4 @@
-"""Generated: what an attacker who took part in the training made up of somebody else's class, round by round, and how it scores.
+"""Generated: what an attacker in the training made up of somebody else's class, round by round, and how it scores.
 
 Pictures of a class show what its private examples look like, so a redacted report has the scores alone.
 """
@@ -133,7 +133,10 @@ def _line(row: Row) -> dict[str, object]:
 
 
 def key_sentence(row: Row) -> str:
-    """Return how near the attacker's estimate of a class key came to a true one, now and over its turns; empty if it made none."""
+    """Return how near the attacker's estimate of a class key came to a true one; empty if it made none.
+
+    The sentence tells it for now and over the attacker's turns.
+    """
     reading = row.reading(KEY_COSINE)
     if reading is None:
         return ""

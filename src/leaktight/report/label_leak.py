@@ -48,7 +48,10 @@ class Course:
 
 
 def labels_section(page: Page) -> Section | None:
-    """Show leak AUC over training for each attack and layer, one line for each defence; None if no labels were told apart."""
+    """Show leak AUC over training for each attack and layer, one line for each defence.
+
+    None if no labels were told apart.
+    """
     groups: dict[tuple[int, int, str], list[Row]] = {}
     for row in page.summary.rows:
         if any(reading.name in (LEAK_AUC, PASSES) for reading in row.readings):
@@ -129,7 +132,10 @@ def steps_of(cell: Cell, count: int) -> tuple[float, ...]:
 
 
 def _length(scenario: Scenario) -> int:
-    """Return how many steps a split training takes; 0 where nobody knows, as passes over data that are not here any more."""
+    """Return how many steps a split training takes; 0 where nobody knows.
+
+    Nobody knows how many steps there are in passes over data that are not here any more.
+    """
     try:
         return scenario.length if isinstance(scenario, Split) else 0
     except InvalidValue:
@@ -137,7 +143,9 @@ def _length(scenario: Scenario) -> int:
 
 
 def smooth(values: Sequence[float]) -> list[float]:
-    """Return the running median over about a tenth of the steps, fewer near the ends; of a few steps the values themselves.
+    """Return the running median over about a tenth of the steps, fewer near the ends.
+
+    Of a few steps, return the values themselves.
 
     Example:
         >>> smooth([0.5, 0.9, 0.6]), smooth([0.5] * 10 + [1.0] + [0.5] * 29)[10]
@@ -180,7 +188,10 @@ def figure_of(panel: Sequence[Course], height: int = SMALL) -> dict[str, Any]:
 
 
 def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> dict[str, Any]:
-    """Return the AUC over passes for each defence, under the attack that tells most beyond its chance level in the end."""
+    """Return the AUC over passes for each defence.
+
+    It is that of the attack that tells most beyond its chance level in the end.
+    """
     figure = go.Figure()
     shades = _shades([one.row for one in over_passes])
     best: dict[str, LabelPasses] = {}
@@ -261,7 +272,10 @@ def _shades(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
 
 
 def legend_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
-    """Return each defence with its colour and how full it is; beside the figures, for a phone has no room for it in them."""
+    """Return each defence with its colour and how full the colour is.
+
+    This stands beside the figures, because a phone has no room for it in them.
+    """
     names = {row.defence.key: name_of(row.defence) for row in rows}
     return [(names[key], *shade) for key, shade in _shades(rows).items()]
 

@@ -35,7 +35,7 @@ _TOP, _ROW, _REST = 170, 105, 90
 
 
 class Panel(NamedTuple):
-    """One measure: its reading, the axis that it is drawn on, how the table heads and shows it, and by whom it is read."""
+    """One measure: its reading, the axis it is drawn on, how the table heads and shows it, and by whom it is read."""
 
     name: str
     axis: str
@@ -96,7 +96,10 @@ def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:
 
 
 def _said(profile: Profile, first: bool) -> dict[str, Any]:
-    """Name the layer that gives most away by itself; and for the first, which is undefended if anything is, what goes along with what."""
+    """Name the layer that gives most away by itself.
+
+    For the first profile, which is undefended if any is, also say what goes along with what.
+    """
     sentences = [most_telling(profile.layers, profile.asked)]
     sentences += together(correlations(profile.layers)) if first else []
     return {"name": capital(name_of(profile.place.defence)), "sentences": sentences}

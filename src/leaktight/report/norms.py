@@ -24,7 +24,10 @@ Shares = Mapping[str, Sequence[float]]
 
 
 def norms_section(page: Page) -> Section | None:
-    """Show a histogram for each defence in the setting that leaks most undefended; None without counts, as in a redacted report."""
+    """Show a histogram for each defence in the setting that leaks most undefended.
+
+    None without counts, as in a redacted report.
+    """
     plots: dict[str, dict[str, Any]] = {}
     captions: dict[str, str] = {}
     found = _by_defence(page)
@@ -42,7 +45,10 @@ def norms_section(page: Page) -> Section | None:
 
 
 def _by_defence(page: Page) -> list[tuple[Row, Shares]]:
-    """Return one row for each scenario and defence with its counts; every attack on the same messages holds the same ones."""
+    """Return one row for each scenario and defence with its counts.
+
+    Every attack on the same messages holds the same counts.
+    """
     leaky = {
         j.scenario: (j.worst.batch_size, j.worst.stage)
         for j in page.summary.judgements

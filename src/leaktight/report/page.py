@@ -50,7 +50,10 @@ class Page:
         whole: Sequence[Record] | None = None,
         summary: Summary | None = None,
     ) -> Page:
-        """Summarise records, unless that was done, and gather the rest; `whole` are the records before they were redacted, if they were."""
+        """Summarise records, unless that was done, and gather the rest.
+
+        `whole` are the records before they were redacted, if they were.
+        """
         summary = summary or summarise(records, whole)
         return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
 

@@ -73,7 +73,7 @@ def pictures_section(page: Page) -> Section | None:
 
 
 def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float | None) -> list[list[Strip]]:
-    """Return strips under their originals: defences that were tried on the same images stand under one row of originals."""
+    """Return strips under their originals; defences tried on the same images share one row of originals."""
     blocks: dict[bytes, list[Strip]] = {}
     for judgement in judged:
         row = judgement.suite or judgement.worst

@@ -47,7 +47,10 @@ class Line:
 
 
 def lines_of(judged: Sequence[Judgement]) -> list[Line]:
-    """Return the lines of a plot; a number may be swept anywhere in a defence, in a link of a chain or in what a guard applies."""
+    """Return the lines of a plot.
+
+    A number may be swept anywhere in a defence, in a link of a chain or in what a guard applies.
+    """
     rows = {judgement.defence.key: judgement.worst for judgement in judged}
     found = [
         Line(

@@ -91,7 +91,7 @@ def _closest(shots: Sequence[_Shot]) -> list[_Shot]:
 
 
 def figure(value: float) -> str:
-    """Show a number that may be of any size in two digits or more, without an exponent where a person would not write one.
+    """Show a number of any size in two digits or more, without an exponent where a person would not write one.
 
     Example:
         >>> figure(0.0123), figure(1234.5), figure(7.3e9)

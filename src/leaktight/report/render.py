@@ -146,7 +146,10 @@ def _tied(text: str) -> str:
 
 @cache
 def _plotting() -> str:
-    """Return plotly.js with one word of its icons spelt otherwise, so that `data:image` in a report means a picture of ours."""
+    """Return plotly.js with one word of its icons spelt otherwise.
+
+    So `data:image` in a report means a picture of ours.
+    """
     return str(get_plotlyjs()).replace("data:image", r"data\x3aimage")
 
 
@@ -160,4 +163,7 @@ def _policy(scripts: Sequence[str]) -> str:
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -32,9 +32,7 @@ def toml(**parts: str) -> str:
 
 def split(kind: str, file: str, model: str) -> str:
     """Return the plan of a split audit on a file."""
-    scenario = (
-        f'kind = "split"\nrounds = 4\nbatch_size = 16\nmodel = "{model}"\ndata = {{ kind = "{kind}", path = "{file}" }}\n'
-    )
+    scenario = f'kind = "split"\nrounds = 4\nbatch_size = 16\nmodel = "{model}"\ndata = {{ kind = "{kind}", path = "{file}" }}\n'
     return toml(
         scenario=scenario,
         attacks='[[attacks]]\nkind = "gradient_norm"\n',

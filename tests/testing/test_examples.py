@@ -98,7 +98,9 @@ def test_the_leak_kind_judges_what_the_metric_measured(made) -> None:
         if one.kind == Outlines()
     }
     assert {kind: one.verdict for kind, one in judgements.items()} == {"none": "leaks", "example_damping": "leaks"}
-    assert "Outlines come back with an edge error of 0.05, against 0.001 without it" in sentence_of(judgements["example_damping"])
+    assert "Outlines come back with an edge error of 0.05, against 0.001 without it" in sentence_of(
+        judgements["example_damping"]
+    )
 
 
 def test_the_network_learns_the_data() -> None:

@@ -252,7 +252,7 @@ def _end_all(folder: Path) -> None:
     The command lines of all parts of a Ray name that folder.
     """
     command = ["ps", "-A", "-ww", "-o", "pid=,args="]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
+    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603 - the words are ours
     for pid, words in (line.split(maxsplit=1) for line in listing.splitlines()):
         if f"{folder}/" in words:
             with suppress(ProcessLookupError, PermissionError):

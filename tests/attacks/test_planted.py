@@ -186,7 +186,7 @@ def judgements(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judgement]
     )
     records = run(plan, tmp_path_factory.mktemp("planted"))
     assert {record.status for record in records} == {Status.DONE}
-    return {str(one.defence): one for one in summarise(records).judgements if one.kind.name == "images"}
+    return {str(one.defence): one for one in summarise(records).judgements if one.kind.kind == "images"}
 
 
 @pytest.mark.parametrize("defence", PLANTED, ids=str)

@@ -116,8 +116,8 @@ def test_settings_reach_the_run(
             return store.records()
 
     monkeypatch.setattr(leaktight_module(), "run", run)
-    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact: Path("there"))
-    monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact: Path("there"))
+    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary: Path("there"))
+    monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact, summary: Path("there"))
     words = (
         "--seed",
         "7",

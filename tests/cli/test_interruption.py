@@ -128,14 +128,14 @@ def test_a_command_without_a_sentence_of_its_own_has_one(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stopped: list[bool] = []
 
-    def write_report(*_: object, **__: object) -> None:
+    def read_store(*_: object, **__: object) -> None:
         try:
             os.kill(os.getpid(), what)
             time.sleep(10)
         finally:
             stopped.append(True)
 
-    monkeypatch.setattr("leaktight.report.write_report", write_report)
+    monkeypatch.setattr("leaktight.running.store.Store.read", read_store)
     try:
         found = leaktight("report", "folder")
     finally:

@@ -86,7 +86,7 @@ def test_the_report_shows_it(audit, redact):
         "pictures with their brightness told without defence",
         'id="plot-tradeoff-1-toy_brightness"',
         "Accuracy against brightness told",
-        "Toy noise: brightness told over strength",
+        "Noise of the toys: brightness told over strength",
         "toy glimpse: 1",
         '<section id="brightness"',
         "<li>all 12 pictures have their brightness told</li>",

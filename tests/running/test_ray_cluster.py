@@ -157,7 +157,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.delenv("RAY_USE_TLS", raising=False)
 
     def install(ray: Reachable) -> Reachable:
-        monkeypatch.setattr(ray_cluster, "_imported", lambda **_: ray)
+        monkeypatch.setattr(ray_cluster, "_import_ray", lambda **_: ray)
         return ray
 
     return install

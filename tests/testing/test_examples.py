@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from leaktight.attacks import preset
 from leaktight.channels import AddNoise
+from leaktight.core import registry
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
@@ -22,14 +27,6 @@ from leaktight.findings.verdict import judge
 from leaktight.metrics import PSNR
 from leaktight.testing import check_attack, check_channel, check_defence, check_metric, check_value, toy_run
 from leaktight.testing.conformance import ConformanceError
-from leaktight.testing.examples.damping import Damping
-from leaktight.testing.examples.edge_error import EdgeError
-from leaktight.testing.examples.known_brightness import KnownBrightness
-from leaktight.testing.examples.mean_image import MeanImage
-from leaktight.testing.examples.near_grey import NearGrey
-from leaktight.testing.examples.outlines import Outlines
-from leaktight.testing.examples.stripes import Stripes
-from leaktight.testing.examples.two_layers import TwoLayers
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "extend").glob("*.md"))
@@ -38,8 +35,33 @@ SHOWN = re.compile(r"<!-- (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 SNIPPET = re.compile(r"(?<!-->\n)```python\n(.*?)```", re.DOTALL)
 
 
+CLASSES = {
+    "Damping": "damping",
+    "EdgeError": "edge_error",
+    "KnownBrightness": "known_brightness",
+    "MeanImage": "mean_image",
+    "NearGrey": "near_grey",
+    "Outlines": "outlines",
+    "Stripes": "stripes",
+    "TwoLayers": "two_layers",
+}
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[SimpleNamespace]:
+    """Import the examples for this module's tests alone: what is imported is registered beside our own parts."""
+    registry.load()
+    before = {family: dict(kinds) for family, kinds in registry._classes.items()}
+    folder = "leaktight.testing.examples"
+    yield SimpleNamespace(**{name: getattr(import_module(f"{folder}.{file}"), name) for name, file in CLASSES.items()})
+    for file in CLASSES.values():
+        sys.modules.pop(f"{folder}.{file}")
+    registry._classes.clear()
+    registry._classes.update(before)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_shows_the_file_as_it_is_and_its_snippet_runs(page: Path) -> None:
+def test_a_page_shows_the_file_as_it_is_and_its_snippet_runs(parts, page: Path) -> None:
     text = page.read_text()
     [(name, code)] = SHOWN.findall(text)
     assert code == (ROOT / name).read_text()
@@ -57,27 +79,27 @@ def test_the_map_links_to_every_page() -> None:
     assert sorted(linked) == [page.stem for page in PAGES]
 
 
-def test_the_defence_conforms_and_its_channel_does_not_lie() -> None:
-    check_defence(Damping(factor=0.5, std=0.05))
-    check_channel(Damping(factor=0.5, std=0.05))
+def test_the_defence_conforms_and_its_channel_does_not_lie(parts) -> None:
+    check_defence(parts.Damping(factor=0.5, std=0.05))
+    check_channel(parts.Damping(factor=0.5, std=0.05))
 
 
-def test_a_lie_about_the_defence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Damping, "channel", lambda self, task: Channel(message=(AddNoise(std=self.std),)))
+def test_a_lie_about_the_defence_is_found(parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts.Damping, "channel", lambda self, task: Channel(message=(AddNoise(std=self.std),)))
     with pytest.raises(ConformanceError):
-        check_channel(Damping(factor=0.5, std=0.05))
+        check_channel(parts.Damping(factor=0.5, std=0.05))
 
 
-def test_the_attack_runs_and_is_told_from_one_that_reads_messages() -> None:
+def test_the_attack_runs_and_is_told_from_one_that_reads_messages(parts) -> None:
     with pytest.raises(ConformanceError):
-        check_attack(MeanImage(), metrics=(PSNR(),))
+        check_attack(parts.MeanImage(), metrics=(PSNR(),))
 
 
-def test_the_metric_conforms() -> None:
-    check_metric(EdgeError())
+def test_the_metric_conforms(parts) -> None:
+    check_metric(parts.EdgeError())
 
 
-def test_the_leak_kind_judges_what_the_metric_measured(made) -> None:
+def test_the_leak_kind_judges_what_the_metric_measured(parts, made) -> None:
     def record(value: float, **settings) -> Record:
         edges = Reading(
             name="example_edge_error",
@@ -91,11 +113,11 @@ def test_the_leak_kind_judges_what_the_metric_measured(made) -> None:
         )
         return made.record(psnr=None, extra=(edges,), **settings)
 
-    noise = Damping(std=0.5)
+    noise = parts.Damping(std=0.5)
     judgements = {
         one.defence.kind: one
         for one in judge(rows_of([record(0.001), record(0.05, defence=noise)]))
-        if one.kind == Outlines()
+        if one.kind == parts.Outlines()
     }
     assert {kind: one.verdict for kind, one in judgements.items()} == {"none": "leaks", "example_damping": "leaks"}
     assert "Outlines come back with an edge error of 0.05, against 0.001 without it" in sentence_of(
@@ -103,9 +125,9 @@ def test_the_leak_kind_judges_what_the_metric_measured(made) -> None:
     )
 
 
-def test_the_network_learns_the_data() -> None:
-    data = Stripes(examples=32).load()
-    model = TwoLayers(width=2).build(data.shape, data.classes, seed=0)
+def test_the_network_learns_the_data(parts) -> None:
+    data = parts.Stripes(examples=32).load()
+    model = parts.TwoLayers(width=2).build(data.shape, data.classes, seed=0)
     optimiser = torch.optim.Adam(model.parameters(), 0.05)
     for _ in range(30):
         optimiser.zero_grad()
@@ -114,16 +136,14 @@ def test_the_network_learns_the_data() -> None:
     assert (model(data.test.inputs).argmax(1) == data.test.labels).all()
 
 
-@pytest.mark.parametrize(
-    "part", [Damping(), MeanImage(), EdgeError(), TwoLayers(), Stripes(), NearGrey(), KnownBrightness()], ids=str
-)
-def test_every_part_is_a_value_that_comes_back_from_its_json(part) -> None:
-    check_value(part)
+def test_every_part_is_a_value_that_comes_back_from_its_json(parts) -> None:
+    for made in vars(parts).values():
+        check_value(made())
 
 
-def test_the_prior_and_the_term_steer_a_search() -> None:
+def test_the_prior_and_the_term_steer_a_search(parts) -> None:
     view = ThreatModel(knows=frozenset({Knows.LABELS, Knows.DEFENCE})).view(toy_run(Undefended(), rounds=2))
-    settings = {"iterations": 5, "prior": NearGrey(spread=0.2), "labels": "given"}
+    settings = {"iterations": 5, "prior": parts.NearGrey(spread=0.2), "labels": "given"}
     plain = preset("posterior", **settings)(view, stream(0))
-    dark = preset("posterior", **settings, terms=(KnownBrightness(brightness=0.0, weight=1e6),))(view, stream(0))
+    dark = preset("posterior", **settings, terms=(parts.KnownBrightness(brightness=0.0, weight=1e6),))(view, stream(0))
     assert torch.cat(dark.inputs).mean().abs() < torch.cat(plain.inputs).mean().abs()

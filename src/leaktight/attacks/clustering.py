@@ -24,8 +24,8 @@ class Clustering(LabelAttack):
 
     .. math:: r_i = \langle g_i, w \rangle .
 
-    An eigenvector has no sign, so which side is positive stays unknown, in each step anew: the reading is \(0.5 + |AUC
-    - 0.5|\).
+    An eigenvector has no sign, so which side is positive stays unknown, in each step anew: the reading is
+    \(0.5 + |AUC - 0.5|\).
 
     Args:
         layer: `cut`; `first`, the first layer that learns; a layer's name; or `all`.

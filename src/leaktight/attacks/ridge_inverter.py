@@ -47,9 +47,10 @@ class RidgeInverter:
 
     .. math:: k((z, c), (z', c')) = \langle z, z' \rangle \, (1 + w [c = c']),
 
-    and the answer is \(\hat x = \mu_c + \sum_j \alpha_j k((z, c), (z_j, c_j))\) with \(\alpha = (K + \lambda I)^{-1} (x
-    - \mu)\). The gradient of one example is nearly linear in it once the label is known, so that little is lost against
-    a network. Labels come first: their shares are regressed on z alone, and dealt out one by one.
+    and the answer is \(\hat x = \mu_c + \sum_j \alpha_j k((z, c), (z_j, c_j))\) with
+    \(\alpha = (K + \lambda I)^{-1} (x - \mu)\). The gradient of one example is nearly linear in it once the label is
+    known, so that little is lost against a network. Labels come first: their shares are regressed on z alone, and dealt
+    out one by one.
 
     In the end the answer is drawn to the mean of all examples, as far as that brings those behind messages that were
     held out nearer. So where messages tell nothing, that mean is answered, and where they tell labels alone, the means

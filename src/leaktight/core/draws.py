@@ -216,8 +216,8 @@ def laplace_from_uniform(uniform: Tensor) -> Tensor:
     r"""Turn uniform numbers in [0, 1) into standard Laplace ones by the inverse distribution function.
 
     Twice the number is split into a sign (which half it fell in) and a fraction \(f\) in [0, 1), and \(-\ln(1 - f)\) is
-    the magnitude. The fraction never reaches 1, so that no value is infinite; the textbook form \(-\mathrm{sgn}(u -
-    1/2) \ln(1 - 2|u - 1/2|)\) is infinite at \(u = 0\).
+    the magnitude. The fraction never reaches 1, so that no value is infinite; the textbook form
+    \(-\mathrm{sgn}(u - 1/2) \ln(1 - 2|u - 1/2|)\) is infinite at \(u = 0\).
 
     Example:
         >>> laplace_from_uniform(torch.tensor([0.0, 0.25, 0.5, 0.75], dtype=torch.float64))

@@ -48,8 +48,8 @@ class LabelBound:
     def ceiling(self, passes: int | None = None) -> float:
         r"""Return the largest AUC after so many passes, by default those it is stated for.
 
-        A ROC curve stays within \(TPR \le FPR + TV\), with \(TV = 1 - 2 L\), so that the area is at most \(1 - (1 -
-        TV)^2 / 2\).
+        A ROC curve stays within \(TPR \le FPR + TV\), with \(TV = 1 - 2 L\), so that the area is at most
+        \(1 - (1 - TV)^2 / 2\).
         """
         error = self.error if passes is None else self.after(passes)
         return round(1 - (2 * error) ** 2 / 2, 12)

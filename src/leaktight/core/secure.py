@@ -106,8 +106,8 @@ class SecretKey(Root):
 class SecureDraws(Draws):
     r"""Draws from AES-256 in counter mode.
 
-    Normal numbers come in pairs by Box and Muller: \(\sqrt{-2 \ln u} \, (\cos 2 \pi v, \sin 2 \pi v)\) with \(u \in (0,
-    1]\) of 31 bits (63 in double precision), so that the tail ends at 6.6 (9.3) standard deviations.
+    Normal numbers come in pairs by Box and Muller: \(\sqrt{-2 \ln u} \, (\cos 2 \pi v, \sin 2 \pi v)\) with
+    \(u \in (0, 1]\) of 31 bits (63 in double precision), so that the tail ends at 6.6 (9.3) standard deviations.
 
     What is left: numbers are rounded to floating point, and the grid of a sum can tell which sums are impossible
     (Mironov 2012). Noise of a guarantee therefore comes from `private_normals`, at four times the cost. How long a draw

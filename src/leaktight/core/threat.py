@@ -189,8 +189,8 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
     It returns nothing if the mean cannot be derived.
 
     With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for
-    updates), the server makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n
-    (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
+    updates), the server makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so
+    \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
     """
     if after.round != own.round + 1 or not own.tensors.keys() <= before.tensors.keys():
         return []

@@ -79,8 +79,8 @@ def power(classes: Classes, noise: Protection) -> float:
 def sumkl(classes: Classes, noise: Protection) -> float:
     r"""Return the sum of the two KL divergences between the classes with their noise; it may be infinite.
 
-    With \(a = \lambda_2^{(0)} + u\), \(b = \lambda_2^{(1)} + v\), \(A = \lambda_1^{(0)} + u\), \(B = \lambda_1^{(1)} +
-    v\) it is
+    With \(a = \lambda_2^{(0)} + u\), \(b = \lambda_2^{(1)} + v\), \(A = \lambda_1^{(0)} + u\),
+    \(B = \lambda_1^{(1)} + v\) it is
 
     .. math:: \tfrac12 \Big( (d - 1) \frac{(a - b)^2}{a b} + \frac{(A - B)^2}{A B} + \frac gA + \frac gB \Big),
 

@@ -104,8 +104,9 @@ class FixedLayer(nn.Module):
         It takes one pass over the dimensions and keeps none of them.
 
         With \(z = W x\), \(p = \max(z, 0)\) and \(k\) the key where \(z > 0\), else 0, an alignment is \(n / \sqrt q\)
-        with \(n = \langle k, p \rangle = \langle W^T k, x \rangle\) and \(q = \langle p, p \rangle = \langle W^T p, x
-        \rangle\). So the two products by which the slope goes back, \(W^T k\) and \(W^T p\), give the value as well.
+        with \(n = \langle k, p \rangle = \langle W^T k, x \rangle\) and
+        \(q = \langle p, p \rangle = \langle W^T p, x \rangle\). So the two products by which the slope goes back,
+        \(W^T k\) and \(W^T p\), give the value as well.
         """
         rectangle, weights, start = self._rectangle(features), weights.t(), 0
         nearer, longer = [], []

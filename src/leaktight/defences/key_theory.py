@@ -63,9 +63,10 @@ def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
 def largest_overlap(dimensions: int, pairs: int = 1, level: float = 0.5) -> float:
     r"""Return the quantile of the largest inner product among so many pairs of random keys.
 
-    The inner product \(t\) of two random directions in \(\mathbb{R}^d\) has \((1 + t) / 2 \sim B((d - 1) / 2, (d - 1) /
-    2)\), about \(N(0, 1 / d)\). Of \(n\) pairs the largest is below \(t\) with probability \(F(t)^n\): among keys of
-    one draw the pairs are independent of each other two by two, which suffices for small tails.
+    The inner product \(t\) of two random directions in \(\mathbb{R}^d\) has
+    \((1 + t) / 2 \sim B((d - 1) / 2, (d - 1) / 2)\), about \(N(0, 1 / d)\). Of \(n\) pairs the largest is below \(t\)
+    with probability \(F(t)^n\): among keys of one draw the pairs are independent of each other two by two, which
+    suffices for small tails.
 
     Args:
         dimensions: \(d\), at least 2; more dimensions, smaller overlaps.

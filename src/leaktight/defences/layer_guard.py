@@ -36,8 +36,8 @@ _HOOKS = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
 class LayerGuard(Defence):
     r"""Apply a defence of messages to the k riskiest layers, and send the others as they are.
 
-    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it, for a ranking \(l_1, l_2,
-    \ldots\) of the layers,
+    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it, for a ranking
+    \(l_1, l_2, \ldots\) of the layers,
 
     .. math:: \tilde g_l = A(g_{l_1}, \ldots, g_{l_k})_l \text{ for } l \in \{ l_1, \ldots, l_k \}, \qquad
         \tilde g_l = g_l \text{ otherwise,}

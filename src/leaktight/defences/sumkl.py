@@ -58,8 +58,9 @@ class SumKL(CutDefence):
         \quad \text{subject to} \quad p \, \mathrm{tr} \Sigma_1 + (1 - p) \, \mathrm{tr} \Sigma_0 \le P
 
     for classes \(N(\bar g_0, u I)\) and \(N(\bar g_1, v I)\); u, v, the means and the share of positives p are the
-    batch's. Any detector's mean of false positive and false negative rate is then at least \(\tfrac12 - \tfrac14
-    \sqrt{\mathrm{sumKL}}\). That holds for Gaussian gradients of equal variance in all directions, which real ones are
+    batch's. Any detector's mean of false positive and false negative rate is then at least
+    \(\tfrac12 - \tfrac14 \sqrt{\mathrm{sumKL}}\). That holds for Gaussian gradients of equal variance in all
+    directions, which real ones are
     not: let attacks tell how far it holds.
 
     Who sees an example in many messages and adds up its scores sees more than in one: noise is drawn anew each time,
@@ -85,9 +86,9 @@ class SumKL(CutDefence):
         passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As
             many as the training run has passes bounds the whole of it; the default, 1, bounds each message by itself.
             It goes with a bound.
-        scale: in place of a bound, the power relative to the squared distance of the means, \(P = \text{scale} \cdot
-            \|\Delta g\|^2\), in [0, inf); 0 is off, more is stronger. If the means coincide, relative to the larger
-            class's mean squared distance from them.
+        scale: in place of a bound, the power relative to the squared distance of the means,
+            \(P = \text{scale} \cdot \|\Delta g\|^2\), in [0, inf); 0 is off, more is stronger. If the means coincide,
+            relative to the larger class's mean squared distance from them.
 
     Notes, of which larger is worse: on the last message, if it had both classes, `sumkl.before` and `sumkl.after` (the
     largest number stands for infinity) and `sumkl.detection`, one minus the detection error that holds;

@@ -22,10 +22,11 @@ EDGE = 1e-9
 def strongest(classes: Classes, budget: float) -> Protection:
     r"""Return the noise that minimises sumKL among all whose power is at most the budget.
 
-    Let \(u \le v\); else swap the classes. Then \(\lambda_2^{(1)} = 0\) and the power is spent in full. For a given \(x
-    = \lambda_2^{(0)}\) the best \(\lambda_1\) have a closed form, and what remains is convex in \(x\): its derivative
-    is continuous, and on each of the three pieces (neither, one or the other \(\lambda_1\) at the end of its range) it
-    rises. So the derivative's only zero on \([0, \min(v - u, P / ((1 - p) d))]\) is the minimum. The problem is
+    Let \(u \le v\); else swap the classes. Then \(\lambda_2^{(1)} = 0\) and the power is spent in full. For a given
+    \(x = \lambda_2^{(0)}\) the best \(\lambda_1\) have a closed form, and what remains is convex in \(x\): its
+    derivative is continuous, and on each of the three pieces (neither, one or the other \(\lambda_1\) at the end of its
+    range) it rises. So the derivative's only zero on \([0, \min(v - u, P / ((1 - p) d))]\) is the minimum. The problem
+    is
     homogeneous: it is solved in units of the largest of u, v and g.
 
     Args:
@@ -158,8 +159,8 @@ def _along(x: float, u: float, v: float, g: float, d: int, p: float, budget: flo
 def _free(x: float, u: float, v: float, g: float, d: int, p: float, budget: float) -> tuple[float, float, float]:
     r"""Return what x leaves of the budget, and the best variances along the difference if none were forbidden.
 
-    On the line where the rest is spent the minimum is at \(B / A = \sqrt{(C + (1 - p) g) / (C + p g)}\), \(C = (1 - p)
-    A + p B\).
+    On the line where the rest is spent the minimum is at \(B / A = \sqrt{(C + (1 - p) g) / (C + p g)}\),
+    \(C = (1 - p) A + p B\).
     """
     q = 1 - p
     left = max(budget - q * (d - 1) * x, 0.0)

@@ -28,9 +28,9 @@ class Sharing:
 
     .. math:: v_i \leftarrow w_i \text{ if } i \in \mathrm{top}_{\lceil \theta_d n \rceil}(|w - s|), \text{ else } v_i,
 
-    so that \(|w - s|\) is what others changed since it last had an entry. Of its change \(u\) it hands in \(\lceil
-    \theta_u n \rceil\) entries, each bounded to \([-\gamma, \gamma]\); the others go out as zero. It remembers \(v\)
-    and \(s\) in `local.memory["download"]`, by wire name, if it does not take everything anyway.
+    so that \(|w - s|\) is what others changed since it last had an entry. Of its change \(u\) it hands in
+    \(\lceil \theta_u n \rceil\) entries, each bounded to \([-\gamma, \gamma]\); the others go out as zero. It remembers
+    \(v\) and \(s\) in `local.memory["download"]`, by wire name, if it does not take everything anyway.
 
     Args:
         download: \(\theta_d\), in (0, 1]; 1 takes everything.

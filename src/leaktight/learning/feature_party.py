@@ -38,8 +38,8 @@ from leaktight.learning.order import Order
 class FeatureParty:
     r"""A party that answers the gradient at the cut of step t by the activations of step t + 1.
 
-    With bottom model f, its parameters \(\theta\), its rows \(x_i\) of a batch of n, and row \(g_i = \partial \bar L /
-    \partial f(x_i)\) of the message, \(\bar L\) the mean loss over the batch, it follows
+    With bottom model f, its parameters \(\theta\), its rows \(x_i\) of a batch of n, and row
+    \(g_i = \partial \bar L / \partial f(x_i)\) of the message, \(\bar L\) the mean loss over the batch, it follows
 
     .. math:: \nabla_\theta \bar L = \sum_i (\partial f(x_i) / \partial \theta)^T g_i.
 

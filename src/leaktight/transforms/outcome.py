@@ -20,9 +20,9 @@ Step = tuple[int, int]
 def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = "always") -> tuple[Outcome, ...]:
     r"""Return every branch with every combination of signs, the most likely first; what does the same is one outcome.
 
-    Over the outcomes o, \(\sum_o w_o = 1\), and the expected gradient under the policy is \(\sum_o w_o \nabla
-    \ell(f(t_o(x)), y)\). Of more than 64 outcomes the most likely 64 are returned, of equals the first, with the
-    probabilities that they have: their sum is then below 1.
+    Over the outcomes o, \(\sum_o w_o = 1\), and the expected gradient under the policy is
+    \(\sum_o w_o \nabla \ell(f(t_o(x)), y)\). Of more than 64 outcomes the most likely 64 are returned, of equals the
+    first, with the probabilities that they have: their sum is then below 1.
 
     Args:
         policy: what is known to be applied.

@@ -189,6 +189,7 @@ def judgements(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judgement]
     return {str(one.defence): one for one in summarise(records).judgements if one.kind.kind == "images"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("defence", PLANTED, ids=str)
 def test_what_only_looks_like_protection_is_broken(judgements: dict[str, Judgement], defence: Defence) -> None:
     found = judgements[str(defence)]

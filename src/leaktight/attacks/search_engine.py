@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from leaktight.attacks.columns import AsColumns
 from leaktight.attacks.optimiser import SearchOptimiser, choose
-from leaktight.core.torch_private import FakeTensorMode, TracingContext, make_fx, tracing
+from leaktight.core.torch_private import trace
 
 Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""
@@ -217,10 +217,8 @@ class SearchEngine:
                 gradients, values = gradients + further, values + each
             return values, gradients
 
-        # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call
-        # stack.
-        with tracing(TracingContext(FakeTensorMode())), AsColumns():
-            graph = make_fx(plain)(points, *arguments)
+        with AsColumns():
+            graph = trace(plain, points, *arguments)
         _drop_first_powers(graph)
         graph.graph.eliminate_dead_code()
         graph.recompile()

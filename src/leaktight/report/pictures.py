@@ -15,7 +15,7 @@ from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital
 from leaktight.findings.display import name_of
 from leaktight.findings.images import threshold_of
-from leaktight.findings.kind import first_kind
+from leaktight.findings.kind import leak_kinds
 from leaktight.findings.rows import Row
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.image import psnr
@@ -94,7 +94,8 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
 
 def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
     """Return what an attack made of messages behind which nobody knows the originals, if that is what the row shows."""
-    gallery = next((found for key in row.cells if (found := pictures(key))), None) if first_kind(row) is None else None
+    is_ungraded = any(kind.unjudged and kind.reading(row) is not None for kind in leak_kinds())
+    gallery = next((found for key in row.cells if (found := pictures(key))), None) if is_ungraded else None
     if not gallery or not {"guess", "guess_labels"} <= gallery.keys() or not is_drawable(tuple(gallery["guess"].shape)):
         return None
     labels = gallery["guess_labels"].tolist()

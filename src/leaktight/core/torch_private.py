@@ -35,7 +35,7 @@ def trace(work: Callable[..., Any], *inputs: Any) -> GraphModule:
 @contextmanager
 def _without_shapes() -> Iterator[None]:
     note = proxy_tensor.set_meta
-    proxy_tensor.set_meta = lambda proxy, value: proxy
+    proxy_tensor.set_meta = lambda proxy, val: proxy
     try:
         yield
     finally:

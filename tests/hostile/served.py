@@ -53,7 +53,7 @@ def run(words: list[str], folder: str) -> dict[str, object]:
 
 def serve() -> None:
     # What commands load when they need it: once, and not in each of their processes.
-    for name in ("audit", "captures", "papers", "report", "search", "wire"):
+    for name in ("plans", "running", "captures", "papers", "report", "search", "wire"):
         importlib.import_module(f"leaktight.{name}")
     importlib.import_module("sklearn.datasets")
     models = importlib.import_module("leaktight.models")

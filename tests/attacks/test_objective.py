@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaktight.attacks.objective import Layout
-from leaktight.core.torch_private import trace
+from leaktight.core.torch_private import trace_graph
 
 shapes = st.dictionaries(
     st.text("abc", min_size=1), st.lists(st.integers(1, 3), max_size=3).map(tuple), min_size=1, max_size=5
@@ -43,6 +43,6 @@ def test_unpacking_keeps_leading_dimensions(leading):
 
 def test_a_single_unknown_costs_no_copy_in_a_traced_graph():
     layout = Layout({"pixels": (3, 2)})
-    graph = trace(lambda points: layout.unpack(points)["pixels"].square().sum(), torch.randn(6))
+    graph = trace_graph(lambda points: layout.unpack(points)["pixels"].square().sum(), torch.randn(6))
     names = {str(node.target) for node in graph.graph.nodes if node.op == "call_function"}
     assert not any("copy" in name or "clone" in name or "cat" in name for name in names)

@@ -14,7 +14,7 @@ from leaktight.channels import AddNoise, Clip, Drop, KeepLargest, OnLayers, Stat
 from leaktight.channels.likelihood import UNBOUNDED, bound_of
 from leaktight.core.channel import Belief, Mask, Noise, Stage, push_all
 from leaktight.core.random import stream
-from leaktight.core.torch_private import trace
+from leaktight.core.torch_private import trace_graph
 
 FLOOR = {"body.weight": 1e-3, "body.scale": 1e-3, "head.bias": 1e-3}
 HALF = KeepLargest(lambda entries: entries // 2)
@@ -80,7 +80,7 @@ def test_each_law_can_be_mapped_differentiated_and_traced(stages: tuple[Stage, .
         slopes, values = mapped(points, observed)
         return values, slopes
 
-    graph = trace(plain, points, observed)
+    graph = trace_graph(plain, points, observed)
     graph.graph.eliminate_dead_code()
     graph.recompile()
     others = torch.randn(3, 20, generator=stream(2, "points"))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from leaktight.core import registry
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch, Normalise
-from leaktight.core.torch_private import make_fx
+from leaktight.core.torch_private import trace_graph
 from leaktight.priors import Flat, Generic, Prior, Public, TotalVariation
 from leaktight.priors.prior import Coordinates
 from leaktight.testing.values import check_value
@@ -68,7 +68,7 @@ def test_rows_are_mapped_differentiated_and_traced(prior: Prior) -> None:
         return inputs.sin().sum() + coordinates.penalty(z, inputs)
 
     mapped = torch.func.vmap(torch.func.grad(objective))
-    gradients = make_fx(mapped)(rows, targets)(rows, targets)
+    gradients = trace_graph(mapped, rows, targets)(rows, targets)
     for row, label, gradient in zip(rows, targets, gradients, strict=True):
         leaf = row.clone().requires_grad_()
         objective(leaf, label).backward()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.errors import Refusal
-from leaktight.core.torch_private import make_fx
+from leaktight.core.torch_private import trace_graph
 from leaktight.transforms import LIBRARY, Function, same_as
 from leaktight.transforms.batched import apply_operation
 from leaktight.transforms.differentiable import differentiable, to_pixels, truncate
@@ -51,7 +51,7 @@ def test_it_can_be_mapped_differentiated_and_traced(function: Function, channels
 
     assert torch.equal(torch.func.vmap(change)(pixels), change(pixels.flatten(0, 1)).view_as(pixels))
     other = pixels.flip(-1)
-    graph = make_fx(slopes)(pixels)
+    graph = trace_graph(slopes, pixels)
     assert torch.equal(graph(other), slopes(other))
     assert slopes(pixels).isfinite().all()
     assert slopes(pixels).abs().sum() > 0

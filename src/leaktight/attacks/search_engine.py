@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from leaktight.attacks.columns import AsColumns
 from leaktight.attacks.optimiser import SearchOptimiser, choose
-from leaktight.core.torch_private import trace
+from leaktight.core.torch_private import trace_graph
 
 Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""
@@ -218,7 +218,7 @@ class SearchEngine:
             return values, gradients
 
         with AsColumns():
-            graph = trace(plain, points, *arguments)
+            graph = trace_graph(plain, points, *arguments)
         _drop_first_powers(graph)
         graph.graph.eliminate_dead_code()
         graph.recompile()

@@ -13,17 +13,17 @@ from torch.fx import GraphModule
 from torch.fx.experimental import proxy_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["TorchDispatchMode", "trace"]
+__all__ = ["TorchDispatchMode", "trace_graph"]
 
 
-def trace(work: Callable[..., Any], *inputs: Any) -> GraphModule:
+def trace_graph(work: Callable[..., Any], *inputs: Any) -> GraphModule:
     """Return the tensor operations that some work does on these inputs, as one flat graph.
 
     Nothing is noted of the shapes of results, which nobody reads here: that alone took a third of the time.
 
     Example:
         >>> import torch
-        >>> graph = trace(lambda x: x.sin() + 1, torch.zeros(2))
+        >>> graph = trace_graph(lambda x: x.sin() + 1, torch.zeros(2))
         >>> graph(torch.zeros(2)), {key for node in graph.graph.nodes for key in node.meta} & {"val", "tensor_meta"}
         (tensor([1., 1.]), set())
     """

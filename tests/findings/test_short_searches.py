@@ -24,6 +24,8 @@ from leaktight.models.network import Network
 from leaktight.plans.plan import Grid, Plan
 from leaktight.running import run
 
+pytestmark = pytest.mark.long
+
 KNOWS = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS}))
 DEFENCES = (GaussianNoise(std=0.1), TopK(share=0.01))
 PRIVATE = DPSGD(multiplier=2.0)

@@ -46,6 +46,7 @@ def test_the_demo_attacks_victims_of_several_classes() -> None:
     assert len(set(labels)) >= 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "defence", [GaussianNoise(std=0.001), pytest.param(TopK(share=0.1), marks=pytest.mark.long)], ids=str
 )

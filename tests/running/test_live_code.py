@@ -343,6 +343,7 @@ print(dict(Fingerprints().of(leaktight_toys.ToyScenario(), 0, Piped.model_constr
 """
 
 
+@pytest.mark.long
 def test_code_that_comes_through_a_pipe_shows(toys: ModuleType, tmp_path: Path) -> None:
     text = PIPED.replace("PATH", repr(sys.path))
     said = [

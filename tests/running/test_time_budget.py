@@ -112,6 +112,18 @@ def test_training_runs_that_take_too_long_have_fewer_rounds_and_it_is_said(costs
     assert decide(plan, 1000.0, workers=1).apply(plan).scenarios == plan.scenarios
 
 
+def test_a_plan_that_watches_its_training_run_keeps_the_rounds_that_it_looks_at() -> None:
+    scenario = Federated(data=Digits(), model=MLP(hidden=(16,)), rounds=40, participants=2, moments=4)
+    budget = TimeBudget(seconds=60, plan="", training=1, rounds=0.1, attacks=1, effort=1, names=("analytic",))
+    for victims, rounds in ((12, 16), ("all", 4)):
+        plan = PLAN.model_copy(
+            update={"scenarios": {"1": scenario}, "grid": Grid(victims=victims, stages=("training",))}
+        )
+        [short] = budget.apply(plan).scenarios.values()
+        assert short.rounds == rounds
+        assert sum(short.continuations(12 if victims == 12 else rounds).values()) == (12 if victims == 12 else rounds)
+
+
 def test_a_budget_that_training_alone_exceeds_is_refused(costs: Costs) -> None:
     costs(1000.0, {})
     with pytest.raises(

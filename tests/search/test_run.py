@@ -119,6 +119,7 @@ def test_two_workers_find_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(map(str, lines(tmp_path / "1.toml"))) == sorted(map(str, lines(tmp_path / "2.toml")))
 
 
+@pytest.mark.long
 def test_a_worker_that_cannot_start_is_one_sentence(tmp_path: Path, found: tuple[Path, Result]) -> None:
     out, _ = found
     torn = tmp_path / "model.safetensors"

@@ -1,6 +1,6 @@
 """Columns: a convolution over few channels as a product of matrices.
 
-A search differentiates it twice at less than half the cost.
+A search differentiates the first layer of a small network twice at about half the cost.
 
 Convolution kernels run over channels. A gradient with respect to an image has three, or one, and a gradient of a
 candidate's own weights has as few on its other side, so that most of such a kernel idles. What each place of the output

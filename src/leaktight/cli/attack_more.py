@@ -50,9 +50,9 @@ def attack_more(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        open_workers(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as pool,
     ):
-        records = run(more, folder, workers=crew, progress=bar.step)
+        records = run(more, folder, workers=pool, progress=bar.step)
     summary = summarise(records)
     show(records, list(more.scenarios), summary=summary)
     write_summary(folder, redact=redact, summary=summary)

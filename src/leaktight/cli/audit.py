@@ -105,9 +105,9 @@ def audit(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        open_workers(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as pool,
     ):
-        records = run(plan, folder, workers=crew, device=device, progress=bar.step, budget=limit)
+        records = run(plan, folder, workers=pool, device=device, progress=bar.step, budget=limit)
     summary = summarise(records)
     show(records, list(plan.scenarios), summary=summary)
     if limit is not None:

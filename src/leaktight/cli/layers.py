@@ -79,10 +79,10 @@ def layers(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        open_workers(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as pool,
     ):
         for name, plan in study.plans().items():
-            records += run(plan, out / name, workers=crew, progress=bar.step)
+            records += run(plan, out / name, workers=pool, progress=bar.step)
     rows = layer_rows(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):

@@ -39,7 +39,7 @@ Examples:
 def list_kinds(
     family: Annotated[str | None, typer.Argument(help=f"One of {', '.join(FAMILIES)}.", show_default="all")] = None,
 ) -> None:
-    """List the kinds that a plan can name."""
+    """List what there is: the kinds that a plan can name, and the kinds of leak that are judged."""
     from leaktight.core import registry
     from leaktight.core.errors import unknown
 

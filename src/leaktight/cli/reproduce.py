@@ -79,9 +79,9 @@ def reproduce(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        open_workers(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as pool,
     ):
-        done = run_paper(chosen, order, folder, workers=crew, progress=bar.step)
+        done = run_paper(chosen, order, folder, workers=pool, progress=bar.step)
     show(chosen, done)
     if json is not None:
         write_private(json, done.model_dump_json(indent=2).encode() + b"\n")

@@ -79,9 +79,9 @@ def search(
     with (
         told_to_stop("finished scores are kept; run the same command to go on."),
         Bar() as bar,
-        open_workers(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as pool,
     ):
-        result = run(settings, out, workers=crew, progress=bar.step)
+        result = run(settings, out, workers=pool, progress=bar.step)
     typer.echo("\n".join(told(result, out)))
 
 

@@ -14,6 +14,7 @@ from torch.fx.experimental import proxy_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["TorchDispatchMode", "trace_graph"]
+_NOTE = proxy_tensor.set_meta
 
 
 def trace_graph(work: Callable[..., Any], *inputs: Any) -> GraphModule:
@@ -34,9 +35,8 @@ def trace_graph(work: Callable[..., Any], *inputs: Any) -> GraphModule:
 
 @contextmanager
 def _without_shapes() -> Iterator[None]:
-    note = proxy_tensor.set_meta
     proxy_tensor.set_meta = lambda proxy, val: proxy
     try:
         yield
     finally:
-        proxy_tensor.set_meta = note
+        proxy_tensor.set_meta = _NOTE

@@ -39,6 +39,7 @@ class Images(LeakKind):
     rank: ClassVar[int] = 0
     heading: ClassVar[str] = "Images"
     noun: ClassVar[str] = "images"
+    of_examples: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = (STATEMENT, PSNR)
     rebuilds: ClassVar[bool] = True
     by_example: ClassVar[tuple[str, ...]] = (STATEMENT, PSNR, "mse", ERROR)

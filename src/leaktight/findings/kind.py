@@ -80,7 +80,7 @@ class LeakKind(Registered):
     heading: ClassVar[str] = ""
     noun: ClassVar[str] = ""
     names: ClassVar[tuple[str, ...]] = ()
-    of_examples: ClassVar[bool] = True
+    of_examples: ClassVar[bool] = False
     rebuilds: ClassVar[bool] = False
     unjudged: ClassVar[str] = ""
     by_example: ClassVar[tuple[str, ...]] = ()

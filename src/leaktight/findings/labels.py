@@ -60,6 +60,7 @@ class Labels(LeakKind):
     rank: ClassVar[int] = 20
     heading: ClassVar[str] = "Labels"
     noun: ClassVar[str] = "labels"
+    of_examples: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = (LEAK_AUC, TAIL, PASSES, FEATURES, THEORY, CEILING, LABELS)
     by_example: ClassVar[tuple[str, ...]] = (LABELS,)
     control: ClassVar[str] = (

@@ -31,7 +31,6 @@ class Property(LeakKind):
     heading: ClassVar[str] = "Private property"
     noun: ClassVar[str] = "the private property"
     names: ClassVar[tuple[str, ...]] = (PROPERTY_AUC,)
-    of_examples: ClassVar[bool] = False
     chart: ClassVar[str] = "property AUC"
     layer: ClassVar[LayerMeasure | None] = LayerMeasure(
         reading=PROPERTY_AUC,

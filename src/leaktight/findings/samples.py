@@ -21,7 +21,6 @@ class Samples(LeakKind):
     heading: ClassVar[str] = "Made-up pictures"
     noun: ClassVar[str] = "a class"
     names: ClassVar[tuple[str, ...]] = (RECOGNISED, ANY_CLASS)
-    of_examples: ClassVar[bool] = False
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.generated:generated_section",)
 
     def reading(self, row: Row) -> Reading | None:

@@ -21,6 +21,7 @@ class Ungraded(LeakKind):
     rank: ClassVar[int] = 90
     heading: ClassVar[str] = "Not graded"
     noun: ClassVar[str] = "examples"
+    of_examples: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = (OBJECTIVE,)
     unjudged: ClassVar[str] = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
     pictured: ClassVar[str] = OBJECTIVE

@@ -39,6 +39,7 @@ WANTS = {
     "labels": "read off the labels",
     "scores": "tell examples apart",
     "property": "tell a private property",
+    "samples": "make pictures of a class that only others hold",
 }
 
 

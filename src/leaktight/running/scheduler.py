@@ -73,7 +73,7 @@ def run(
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
         progress: called after each task, and now and then while a training run lasts.
         budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that
-            are measured once.
+            are measured once; long training runs have fewer rounds.
 
     Raises:
         LeaktightError: the plan cannot be run here, another audit uses the folder, or the disk is full; what is

@@ -85,7 +85,7 @@ class TimeBudget(Value):
         probes = {
             name: suite.model_copy(update={"attack": self._cut(suite.attack)}) for name, suite in _suites(plan).items()
         }
-        scenarios = {name: _shorten(scenario, self.rounds) for name, scenario in plan.scenarios.items()}
+        scenarios = {name: _shorten(plan, scenario, self.rounds) for name, scenario in plan.scenarios.items()}
         return plan.model_copy(update={"probes": {**plan.probes, **probes}, "scenarios": scenarios})
 
     def _cut(self, attack: Attack) -> Strongest:
@@ -236,10 +236,15 @@ def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
     return partial(_line, max(short - each * ROUNDS[0], 0.0), each * length)
 
 
-def _shorten(scenario: Scenario, share: float) -> Scenario:
-    """Return the scenario with a share of its rounds, at least one."""
-    length = getattr(scenario, "length", 0)
-    return scenario if share == 1 or not length else scenario.shorten(max(1, int(share * length)))
+def _shorten(plan: Plan, scenario: Scenario, share: float) -> Scenario:
+    """Return the scenario with a share of its rounds, but no fewer than a plan needs that watches the training run."""
+    length, victims = getattr(scenario, "length", 0), plan.grid.victims
+    if share == 1 or not length:
+        return scenario
+    least = 1
+    if isinstance(victims, int) and "training" in plan.grid.stages:
+        least = victims + getattr(scenario, "moments", 0)
+    return scenario.shorten(min(length, max(least, int(share * length))))
 
 
 def _attack_costs(plan: Plan, suite: Mapping[str, Attack], most: float) -> dict[str, Cost]:

@@ -11,7 +11,7 @@ from leaktight.defences.polarization import Polarization
 
 NONE, GAUSSIAN, PPDL_05, PPDL_30, SPN, LAPLACE = "none", "Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN", "Laplace"
 MODELLED = (PPDL_05, PPDL_30, SPN)
-"""Mechanisms that an attacker who knows of them can model; none of ours models noise."""
+"""Mechanisms that the attackers of this study model; those that model noise are not tried here."""
 BITS = 64
 
 

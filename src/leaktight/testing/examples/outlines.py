@@ -18,6 +18,7 @@ class Outlines(LeakKind):
     rank: ClassVar[int] = 60
     heading: ClassVar[str] = "Outlines"
     noun: ClassVar[str] = "outlines"
+    of_examples: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = (EDGES,)
     chart: ClassVar[str] = "edge error"
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from leaktight.attacks import Analytic
 from leaktight.attacks.strongest import Strongest
@@ -233,3 +234,14 @@ def test_split_learning_in_passes_has_a_budget_too(monkeypatch: pytest.MonkeyPat
     assert found.left_out == {}
     # Attacks on labels see all messages of the training: more than were timed.
     assert found.attacks > 2 * scenario.length / 2
+
+
+def test_costs_are_those_of_a_worker_with_one_thread() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    seen: list[int] = []
+    try:
+        assert time_budget._time(lambda: seen.append(torch.get_num_threads())) >= 0
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)

@@ -25,6 +25,7 @@ from leaktight.core.private import write_private
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.scenario import Observation, Scenario
+from leaktight.core.threads import one_thread
 from leaktight.core.threat import View
 from leaktight.core.value import Value
 from leaktight.plans.plan import Plan
@@ -305,9 +306,11 @@ def _time_attack(attack: Attack, view: View) -> float:
 
 
 def _time(work: Callable[[], object]) -> float:
-    started = time.monotonic()
-    work()
-    return time.monotonic() - started
+    """Return how many seconds some work takes with one torch thread, as a worker has it."""
+    with one_thread():
+        started = time.monotonic()
+        work()
+        return time.monotonic() - started
 
 
 def _suites(plan: Plan) -> dict[str, Attempt]:

@@ -163,7 +163,7 @@ def test_a_defence_that_works_is_named(recorded):
         change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
     )
     raised = flags(audited(folder, truth=True))
-    assert raised["captured_defence_works"].startswith("What the senders did works against analytic")
+    assert raised["captured_defence_works"].startswith("What the senders did was not broken by analytic")
 
 
 def test_vanishing_gradients_are_named(recorded):

@@ -176,9 +176,9 @@ def diverged(records: Sequence[Record]) -> list[Flag]:
 
 
 def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
-    """With the truth, attacks can show that a defence works against them.
+    """With the truth, one can say that a defence was not broken by attacks that work without it.
 
-    They do if they succeed on what would have been sent without it, and none succeeds on what was sent.
+    They succeed on what would have been sent without it, and none succeeds on what was sent.
     """
     flags = []
     groups: dict[tuple[str, int], list[Record]] = {}
@@ -191,9 +191,8 @@ def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
         if sent and open_to and not any(map(_succeeds, sent)):
             names = join_words(list(dict.fromkeys(label_of(record.cell) for record in open_to)))
             said = (
-                f"What the senders did works against {names}: of the same batches undefended images are recognised, "
-                "of the captured messages "
-                "none. Labels are judged apart."
+                f"What the senders did was not broken by {names}, though they read the same batches where nothing is "
+                "done to them. A stronger attack may get through. Labels are judged apart."
             )
             flags.append(Flag("captured_defence_works", said, _keys([*open_to, *sent]), "info"))
     return flags

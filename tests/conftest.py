@@ -18,6 +18,23 @@ from leaktight.core import registry
 torch.set_num_threads(1)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each file one process, and all tests that start clusters one: first, since they mostly wait for programs.
+
+    Clusters are at the mercy of a busy machine, so what fails there is tried once more, and then it has failed.
+    """
+
+    def starts_cluster(item: pytest.Item) -> bool:
+        return any(item.get_closest_marker(name) for name in ("flower", "ray"))
+
+    items.sort(key=lambda item: not starts_cluster(item))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("clusters" if starts_cluster(item) else item.nodeid.split("::")[0]))
+        if starts_cluster(item):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"

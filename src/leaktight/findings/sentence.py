@@ -72,10 +72,11 @@ def _others(judgement: Judgement) -> list[str]:
 
 
 def _signs(judgement: Judgement) -> list[str]:
-    """Say what else lies beyond chance, with a `but` where it is all that does."""
-    if not judgement.signs or judgement.verdict == "leaks":
+    """Say what else lies beyond chance, with a `but` where it is all that does; `leaks` needs one reason only."""
+    is_read = judgement.kind.is_read(judgement.worst)
+    if not judgement.signs or (judgement.verdict == "leaks" and is_read):
         return []
-    also = "Also, " if judgement.kind.is_read(judgement.worst) else "But "
+    also = "Also, " if is_read else "But "
     return [f"{also}{join_words(judgement.signs)}."]
 
 

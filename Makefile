@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= leaktight-demo
+# One more than there are cores: tests that start programs wait for them.
+TESTERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 
 .PHONY: demo test test-long fuzz check bench format clean
@@ -17,7 +19,7 @@ demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 	$(BIN)/leaktight audit --preset quick --out $(OUT)
 
 test: $(VENV)/installed  ## run every test that does not take long
-	$(PYTEST) -m "not long" --numprocesses auto --dist loadgroup --no-loadscope-reorder
+	$(PYTEST) -m "not long" --numprocesses $(TESTERS) --dist loadgroup --no-loadscope-reorder
 
 test-long: $(VENV)/installed  ## run the tests that take long, one after the other
 	$(PYTEST) -m long || $(PYTEST) -m long --last-failed

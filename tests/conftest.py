@@ -18,21 +18,23 @@ from leaktight.core import registry
 torch.set_num_threads(1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each file one process, and all tests that start clusters one: first, since they mostly wait for programs.
+def starts_cluster(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("flower", "ray"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give each file one process, and all tests that start clusters one.
 
     Clusters are at the mercy of a busy machine, so what fails there is tried once more, and then it has failed.
     """
+    item.add_marker(pytest.mark.xdist_group("clusters" if starts_cluster(item) else item.nodeid.split("::")[0]))
+    if starts_cluster(item):
+        item.add_marker(pytest.mark.flaky(reruns=1))
 
-    def starts_cluster(item: pytest.Item) -> bool:
-        return any(item.get_closest_marker(name) for name in ("flower", "ray"))
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that start clusters, since they mostly wait for programs."""
     items.sort(key=lambda item: not starts_cluster(item))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("clusters" if starts_cluster(item) else item.nodeid.split("::")[0]))
-        if starts_cluster(item):
-            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")

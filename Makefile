@@ -19,7 +19,7 @@ demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 	$(BIN)/leaktight audit --preset quick --out $(OUT)
 
 test: $(VENV)/installed  ## run every test that does not take long
-	$(PYTEST) -m "not long" --numprocesses $(TESTERS) --dist loadgroup --no-loadscope-reorder
+	$(PYTEST) -m "not long" --numprocesses $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/installed  ## run the tests that take long, one after the other
 	$(PYTEST) -m long || $(PYTEST) -m long --last-failed

@@ -155,7 +155,7 @@ def test_with_the_truth_a_leak_is_graded_and_nothing_is_diagnosed(recorded):
     assert psnr["as_captured", "analytic"] > 60
     raised = flags(records)
     assert "Chance levels are those of grey and noise" in raised["blank_chance"]
-    assert not raised.keys() & {"not_graded", "captured_defence_works", "vanishing_gradients", "label_counts_unknown"}
+    assert not raised.keys() & {"not_graded", "captured_not_broken", "vanishing_gradients", "label_counts_unknown"}
 
 
 def test_a_defence_that_works_is_named(recorded):
@@ -163,7 +163,7 @@ def test_a_defence_that_works_is_named(recorded):
         change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
     )
     raised = flags(audited(folder, truth=True))
-    assert raised["captured_defence_works"].startswith("What the senders did was not broken by analytic")
+    assert raised["captured_not_broken"].startswith("What the senders did was not broken by analytic")
 
 
 def test_vanishing_gradients_are_named(recorded):

@@ -131,9 +131,17 @@ class LayerGuard(Defence):
         return self.guard.memoryless
 
     @property
-    def promise(self) -> Literal["dp", "noise"] | None:
-        """What the guard promises of its layers, which is no differential privacy of the whole."""
-        return None if self.guard.promise is None else "noise"
+    def promise(self) -> Literal["noise"] | None:
+        """Noise, where the guard promises noise or more of the layers that it acts on.
+
+        Never differential privacy: the other layers go out as they are, and come from the same examples.
+        """
+        return "noise" if self.count and self.guard.promise else None
+
+    @property
+    def redraws(self) -> bool:
+        """Whether the guard does, if it guards anything."""
+        return bool(self.count) and self.guard.redraws
 
     def stamp(self) -> Hashable:
         """Return the layers in the file, and the stamp of the guard; public data are looked at themselves."""

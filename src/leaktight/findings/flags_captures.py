@@ -175,7 +175,7 @@ def diverged(records: Sequence[Record]) -> list[Flag]:
     return flags
 
 
-def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
+def captured_not_broken(records: Sequence[Record]) -> list[Flag]:
     """With the truth, one can say that a defence was not broken by attacks that work without it.
 
     They succeed on what would have been sent without it, and none succeeds on what was sent.
@@ -194,7 +194,7 @@ def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
                 f"What the senders did was not broken by {names}, though they read the same batches where nothing is "
                 "done to them. A stronger attack may get through. Labels are judged apart."
             )
-            flags.append(Flag("captured_defence_works", said, _keys([*open_to, *sent]), "info"))
+            flags.append(Flag("captured_not_broken", said, _keys([*open_to, *sent]), "info"))
     return flags
 
 

@@ -17,7 +17,7 @@ from leaktight.findings.characteristic import leading
 from leaktight.findings.column import NOTHING, interval
 from leaktight.findings.display import name_of, setting
 from leaktight.findings.flags import raise_flags
-from leaktight.findings.kind import LeakKind, first_kind, leak_kinds
+from leaktight.findings.kind import LeakKind, first_kind, leak_kinds, terminal_columns
 from leaktight.findings.layer_risk import of_layers_alone, profiles_of
 from leaktight.findings.layer_words import CAVEAT, most_telling
 from leaktight.findings.rows import Row
@@ -125,7 +125,7 @@ def table(rows: Sequence[Row]) -> Table:
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
     rows = [row for row in rows if not of_layers_alone(row)]
-    columns = [column for kind in _tabled(rows) for column in kind.columns()]
+    columns = terminal_columns(_tabled(rows))
     settings = {(row.batch_size, row.stage) for row in rows}
     if len(settings) == 1:
         found.caption = capital(setting(*next(iter(settings))))

@@ -23,7 +23,7 @@ from leaktight.data.files import Location
 from leaktight.data.source import Source
 from leaktight.defences.finite import finite
 from leaktight.defences.local_dp import LocalDP
-from leaktight.defences.ranking import Risk, read_ranking
+from leaktight.defences.ranking import read_ranking
 from leaktight.defences.withhold import Withhold
 from leaktight.learning.target_jacobian import target_norms
 
@@ -56,7 +56,8 @@ class LayerGuard(Defence):
         count: k, how many layers are guarded, from 0 to as many as are ranked; 0 is off, more is stronger.
         layers: the layers by wire name without its last part, as `body.linear1`, riskiest first.
         ranking: the path of a `layers.json`.
-        risk: which ranking of that file to take: `property`, `reconstruction` or `labels`.
+        risk: which ranking of that file to take, by the name that it has there: `property`, `reconstruction`, `labels`,
+            or that of a kind of leak from another package.
         public: a source whose test part is public, of the same shape and classes as the private data.
 
     Example:
@@ -84,7 +85,7 @@ class LayerGuard(Defence):
     count: int = Field(default=1, ge=0)
     layers: tuple[str, ...] = ()
     ranking: Location = ""
-    risk: Risk = "property"
+    risk: str = "property"
     public: SerializeAsAny[Source] | None = None
 
     @field_validator("guard")
@@ -108,7 +109,7 @@ class LayerGuard(Defence):
             raise InvalidValue(
                 f"The `layers` of {self.kind} must be different ones. Got {', '.join(self.layers)} instead."
             )
-        if not self.ranking and self.risk != "property":
+        if not self.ranking and self.risk != type(self).model_fields["risk"].default:
             raise InvalidValue(
                 f"The `risk` of {self.kind} must be left out without a `ranking` to take it from. Got `{self.risk}` "
                 "instead."

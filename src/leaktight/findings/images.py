@@ -13,14 +13,14 @@ from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.record import Record
 from leaktight.findings.column import NOTHING, Column, chance, result, shown
 from leaktight.findings.display import title_of
-from leaktight.findings.kind import LUCK, Axis, LeakKind, Severity, is_beyond, leak_kinds
+from leaktight.findings.kind import LUCK, Axis, Distance, LeakKind, Severity, is_beyond, leak_kinds
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.rows import Row
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.statistics.pooling import high, leakage, leaks_more
 
 STATEMENT, PSNR, SSIM, ERROR = "reconstruction_statement", "psnr", "ssim", "rmse_relative"
-TRACING, LABELS_MISSED = "tracing_distance", "label_distance"
+TRACING = "tracing_distance"
 MARGIN = 1.0
 """By how many dB a PSNR must lie above chance to count.
 
@@ -58,6 +58,10 @@ class Images(LeakKind):
         column="inverted by it alone, labels known: PSNR",
         digits=1,
         unit=" dB",
+    )
+    distances: ClassVar[tuple[Distance, ...]] = (
+        Distance("reconstruction", ERROR, order=0),
+        Distance("tracing", TRACING, order=20),
     )
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
 
@@ -225,13 +229,10 @@ class Images(LeakKind):
         return psnr is not None and psnr.beats_chance()
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the PSNR and its chance level, and how many labels came with the images."""
+        """Return the PSNR and its chance level."""
         return (
             Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"), 1)),
             Column("Chance", lambda row: chance(row.reading(PSNR, "raw"), 1)),
-            Column(
-                "Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else f"{1 - r.value:.0%}"
-            ),
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
@@ -284,7 +285,6 @@ class Images(LeakKind):
             "recognises a small image, from 35 dB both look the same.",
             **({} if threshold is None else {"Recognised": copies}),
             "SSIM": "Likeness of structure, from about 0 (unrelated) to 1 (the same).",
-            "Labels read": "How many of the labels behind a message the attacker names correctly.",
         }
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:

@@ -9,9 +9,9 @@ from leaktight.core.attack import Principle
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.findings.column import Column, chance, interval, result, shown
+from leaktight.findings.column import NOTHING, Column, chance, interval, result, shown
 from leaktight.findings.display import name_of, title_of
-from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
+from leaktight.findings.kind import Axis, Distance, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import (
     CEILING,
     FEATURES,
@@ -30,6 +30,7 @@ from leaktight.findings.label_leak import (
 )
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.passes import passes_of
+from leaktight.findings.property import PROPERTY_AUC, asked_of, of_class
 from leaktight.findings.rows import Row
 
 if TYPE_CHECKING:
@@ -50,6 +51,19 @@ MEANS = {
     "clustering": "by dividing the gradients in two, without any known label",
 }
 """What each attack needs, in words."""
+AUC_WORDS = {
+    "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the attacker: 1 "
+    "tells all labels, 0.5 is guessing. For an attack that cannot know which side is positive, the larger of the AUC "
+    "and 1 minus it, so that guessing gets somewhat more than 0.5. Its chance level is what scores reach that know "
+    "nothing, for as many positives and negatives; before the cut, where either order counts, at least what the rows "
+    "of the message reach when dealt out to other examples. The number is the median over steps, each by itself. Who "
+    "sees an example in many steps adds up and sees more: where that was measured, the verdict rests on it.",
+    "95 % quantile": "The leak AUC that one step in twenty exceeds.",
+    "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets back a "
+    "gradient for each example. From that it works out the gradients at its own layers.",
+    "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a hundredth.",
+}
+"""What the words of leak AUC mean."""
 SEATS = {"feature-party": "the feature party", "wire": "someone on the wire", "label-party": "the label party"}
 
 
@@ -67,11 +81,7 @@ class Labels(LeakKind):
         "of labels has a label party with one linear layer and no defence: there the cosine with a known positive must "
         f"tell every label (AUC of at least {EXACT_AUC:g} in every step), or the instruments are broken."
     )
-    chance_note: ClassVar[str] = (
-        "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either "
-        "order "
-        "counts, at least what the rows of the message reach when dealt out to other examples."
-    )
+    distances: ClassVar[tuple[Distance, ...]] = (Distance("membership", LABELS, order=10),)
     layer: ClassVar[LayerMeasure | None] = LayerMeasure(
         reading="label_auc",
         order=10,
@@ -81,6 +91,9 @@ class Labels(LeakKind):
         head="label AUC",
         column="label AUC",
         asked="are of one class",
+        asked_in=lambda scenario: asked_of(scenario) if of_class(scenario) else "",
+        measured=PROPERTY_AUC,
+        prefix="label_",
         word="label",
         information="label_v_information",
     )
@@ -213,6 +226,10 @@ class Labels(LeakKind):
             Column("95 % quantile", lambda row: interval(self._tail(row), 2).partition(" ")[0]),
         )
 
+    def beside(self) -> tuple[Column, ...]:
+        """Return how many labels came with examples."""
+        return (Column("Labels", lambda row: NOTHING if (r := row.reading(LABELS)) is None else f"{1 - r.value:.0%}"),)
+
     def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
         """Return a line for each verdict that rests on scores added up over passes.
 
@@ -232,31 +249,13 @@ class Labels(LeakKind):
             return ""
         return (
             "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is "
-            "that "
-            "at the cut; other layers are above."
+            "that at the cut; other layers are above."
         )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
-        """Explain how labels are told apart, and where."""
-        if LEAK_AUC not in names:
-            return {}
-        return {
-            "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the "
-            "attacker: "
-            "1 tells all labels, 0.5 is guessing. For an attack that cannot know which side is positive, the larger "
-            "of the "
-            "AUC and 1 minus it, so that guessing gets somewhat more than 0.5. The number is the median over steps, "
-            "each by "
-            "itself. Who sees an example in many steps adds up and sees more: where that was measured, the verdict "
-            "rests on "
-            "it.",
-            "95 % quantile": "The leak AUC that one step in twenty exceeds.",
-            "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets "
-            "back "
-            "a gradient for each example. From that it works out the gradients at its own layers.",
-            "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a "
-            "hundredth.",
-        }
+        """Explain how labels are read, or told apart, and where."""
+        read = {"Labels read": "How many of the labels behind a message the attacker names correctly."}
+        return {**(read if LABELS in names else {}), **(AUC_WORDS if LEAK_AUC in names else {})}
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:
         """Draw an AUC from guessing to 1."""

@@ -41,6 +41,8 @@ class Property(LeakKind):
         head="property AUC",
         column="property AUC",
         asked=UNNAMED,
+        asked_in=lambda scenario: "" if of_class(scenario) else asked_of(scenario),
+        measured=PROPERTY_AUC,
         word="property",
         information="v_information",
         by_sensitivity=True,

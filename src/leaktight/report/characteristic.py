@@ -7,9 +7,10 @@ from typing import Any
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
-from leaktight.findings.characteristic import BOUND, CONDITION, DISTANCES, Curve, Spot, leading
+from leaktight.findings.characteristic import BOUND, CONDITION, Curve, Spot, leading
 from leaktight.findings.column import shown
 from leaktight.findings.display import STAGES
+from leaktight.findings.kind import distances
 from leaktight.report.curve import figure_of
 from leaktight.report.page import Page, Section
 from leaktight.report.regions import REGIONS, figure, pairs_of
@@ -73,7 +74,7 @@ def cap_tables(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
     sizes = sorted({curve.batch_size for curve in curves})
-    aims = [aim for aim in DISTANCES if any(aim in curve.caps for curve in curves)]
+    aims = [aim for aim in distances() if any(aim in curve.caps for curve in curves)]
     columns = [(aim, size) for aim in aims for size in sizes]
     families = dict.fromkeys(curve.family for curve in curves)
     cells = {

@@ -201,7 +201,6 @@ def glossary_section(page: Page) -> Section:
         "glossary.html",
         {
             "kinds": {term: text for entries in words.values() for term, text in entries.items()},
-            "chances": [kind.chance_note for kind, entries in words.items() if entries and kind.chance_note],
             "accuracy": ACCURACY in utilities or not utilities,
             "curves": page.summary.curves,
             "searches": SEARCH_FAILED in shown,

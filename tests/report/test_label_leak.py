@@ -18,7 +18,7 @@ from leaktight.findings.rows import rows_of
 from leaktight.learning import Split
 from leaktight.metrics.norm_histogram import BINS
 from leaktight.report.findings import glossary_section, tiles, verdict_section
-from leaktight.report.label_leak import courses_of, labels_section, legend_of, smooth, steps_of
+from leaktight.report.label_leak import labels_section, leak_curves, legend_of, smooth, steps_of
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff_section
@@ -144,10 +144,10 @@ def test_the_line_is_a_running_median():
 def test_seeds_are_averaged_and_seeds_of_other_length_are_not_mixed(record):
     both = [record(None, 0.9, seed=0), record(None, 0.7, seed=1)]
     (row,) = rows_of(both)
-    course = courses_of(row, both)[0]
-    assert course.values[1] == pytest.approx(0.8)
+    curve = leak_curves(row, both)[0]
+    assert curve.values[1] == pytest.approx(0.8)
     odd = [record(None, 0.9, seed=0), record(None, 0.7, seed=1, steps=5)]
-    assert courses_of(rows_of(odd)[0], odd)[0].values[1] == pytest.approx(0.9)
+    assert leak_curves(rows_of(odd)[0], odd)[0].values[1] == pytest.approx(0.9)
 
 
 def test_tables_hold_median_quantile_and_chance(page, records):

@@ -42,6 +42,14 @@ class Staged(Scenario):
         """Whether there are no rounds."""
         return self.rounds == 0
 
+    def least_rounds(self, messages: int) -> int:
+        """Leave a round for each message, and for each moment that is kept."""
+        return messages + self.moments
+
+    def repeats_examples(self, notes: Mapping[str, float]) -> bool:
+        """Return whether there are several rounds."""
+        return self.length > 1
+
     def rounds_before(self, stage: str) -> int:
         """Return how many rounds come before a stage.
 

@@ -229,7 +229,7 @@ def _training_cost(plan: Plan, workers: int) -> Cost:
 
 def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
     """Estimate the seconds of one training run, by the share of its rounds."""
-    length = getattr(scenario, "length", 0)
+    length = scenario.length
     if not length:
         return partial(_line, _time(partial(scenario.train, defence, plan.grid.seeds[0])), 0.0)
     short, longer = (_time(partial(scenario.shorten(count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
@@ -239,12 +239,11 @@ def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
 
 def _shorten(plan: Plan, scenario: Scenario, share: float) -> Scenario:
     """Return the scenario with a share of its rounds, but no fewer than a plan needs that watches the training run."""
-    length, victims = getattr(scenario, "length", 0), plan.grid.victims
+    length, victims = scenario.length, plan.grid.victims
     if share == 1 or not length:
         return scenario
-    least = 1
-    if isinstance(victims, int) and "training" in plan.grid.stages:
-        least = victims + getattr(scenario, "moments", 0)
+    watched = isinstance(victims, int) and "training" in plan.grid.stages
+    least = scenario.least_rounds(victims) if watched else 1
     return scenario.shorten(min(length, max(least, int(share * length))))
 
 

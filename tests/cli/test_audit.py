@@ -89,7 +89,7 @@ def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monk
     monkeypatch.setattr(leaktight_module(), "run", interrupt)
     said = leaktight("audit", plan_file)
     assert said.code == 130
-    assert said.err == "Interrupted: finished cells are kept; run the same command to go on.\n"
+    assert said.err == "Interrupted: finished cells are kept; run the same command to resume.\n"
 
 
 def leaktight_module() -> Any:

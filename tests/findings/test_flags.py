@@ -33,7 +33,7 @@ from leaktight.findings.flags_soundness import (
     privacy_without_epsilon,
     utility_at_majority,
 )
-from leaktight.findings.images import recognised
+from leaktight.findings.images import recognised_share
 from leaktight.findings.rows import rows_of
 from leaktight.learning.evaluate import accuracy_reading
 
@@ -118,7 +118,7 @@ def test_a_member_that_is_not_known_any_more_is_read_all_the_same(made):
     record = made.record(TopK(), psnr=9, extra=extra, attack=Strongest(), label="suite", knows=(Knows.DEFENCE,))
     [row] = rows_of([record])
     [part] = row.attacks
-    assert (part.attack, part.principle, part.adaptive, recognised(part).value) == ("forgotten", None, False, 1.0)
+    assert (part.attack, part.principle, part.adaptive, recognised_share(part).value) == ("forgotten", None, False, 1.0)
     assert entries_of([record]) == {(1, TopK().key, 1, "initial"): []}
     assert raise_flags([record])
 

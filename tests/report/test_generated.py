@@ -7,7 +7,7 @@ import torch
 
 from leaktight.core.metric import Reading
 from leaktight.defences import ClassKeys, TopK
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.report.generated import MOST_ROUNDS, drawable, generated_section, picked
 from leaktight.report.page import Page
 
@@ -41,7 +41,7 @@ def gallery(rounds=3, owned=2):
 @pytest.fixture
 def page(made):
     def make(records, redact=False, pictures=lambda key: gallery()):
-        shown = redacted(records) if redact else records
+        shown = redact_records(records) if redact else records
         return Page.of(shown, made.plan(), made.VERSIONS, (lambda key: None) if redact else pictures, redact)
 
     return make

@@ -13,7 +13,7 @@ from leaktight.core.threat import ThreatModel
 from leaktight.data import Npz
 from leaktight.defences import MaxNorm, SumKL
 from leaktight.findings import Images, Labels
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.findings.rows import rows_of
 from leaktight.learning import Split
 from leaktight.metrics.norm_histogram import BINS
@@ -70,7 +70,7 @@ def records(record):
 @pytest.fixture
 def page(made):
     def make(records, redact=False):
-        shown = redacted(records) if redact else records
+        shown = redact_records(records) if redact else records
         return Page.of(shown, made.plan(), made.VERSIONS, lambda key: None, redact)
 
     return make

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.interruption import stop_with
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def audit(
         )
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
-        told_to_stop("finished cells are kept; run the same command to go on."),
+        stop_with("finished cells are kept; run the same command to resume."),
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):

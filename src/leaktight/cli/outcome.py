@@ -13,7 +13,7 @@ from leaktight.core.display import capital, join_words
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.findings.advice import advise
-from leaktight.findings.characteristic import leading
+from leaktight.findings.characteristic import leading_curves
 from leaktight.findings.column import NOTHING, interval
 from leaktight.findings.display import name_of, setting
 from leaktight.findings.flags import raise_flags
@@ -175,7 +175,7 @@ def failed_searches(rows: Sequence[Row]) -> list[str]:
 def caps(summary: Summary) -> list[str]:
     """Return a line for each defence that was measured at several strengths: how much use it leaves per protection."""
     lines = []
-    for curve in leading(summary.curves, summary.judgements):
+    for curve in leading_curves(summary.curves, summary.judgements):
         found = ", ".join(f"{aim} {interval(cap, 2)}" for aim, cap in curve.caps.items())
         why = curve.spots[0].row.unpriced
         if why:

@@ -147,8 +147,8 @@ class DPSGD(Defence):
         if private < taken:
             raise InvalidValue(
                 f"The {message.kind} of {message.sender} in round {message.round} must come from steps that went "
-                f"through {self.kind}. "
-                f"Got {private} such steps of {taken} instead; call `on_gradient` in every local step."
+                f"through {self.kind}. Got {private} such steps of {taken} instead; call `on_gradient` in every local "
+                "step."
             )
         memory["unsent"] = 0
         local.notes.update(budget_notes(memory.get(SPENT, {}), self.kind, self.multiplier, self.delta))
@@ -160,8 +160,7 @@ class DPSGD(Defence):
         if not (isinstance(local.sampling, Poisson) or size > 0) or size > local.examples > 0:
             raise InvalidValue(
                 f"The batch of {local.party} must be part of the examples that it owns, for {self.kind} to count what "
-                "each takes part in. "
-                f"Got {size} of {local.examples} instead."
+                f"each takes part in. Got {size} of {local.examples} instead."
             )
         memory = local.memory
         count_step(memory.setdefault(SPENT, {}), local.sampling, self.multiplier, local.examples)

@@ -223,8 +223,7 @@ def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
     if (data.shape, data.classes) != (task.shape, task.classes):
         raise InvalidValue(
             f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes "
-            "like the private data. "
-            f"Got shape {data.shape} and {data.classes} classes instead."
+            f"like the private data. Got shape {data.shape} and {data.classes} classes instead."
         )
     drawn = public_draws(0, "layer_guard", "public").permutation(len(data.test))[:EXAMPLES]
     public: Batch = data.test.take(drawn).to(task.device)

@@ -92,7 +92,7 @@ def curves_of(rows: Sequence[Row]) -> tuple[Curve, ...]:
     return tuple(curve for group in groups.values() for curve in _curves(group))
 
 
-def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[Curve, ...]:
+def leading_curves(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[Curve, ...]:
     """Return one curve for each scenario and defence.
 
     It is the curve of the setting that leaks most undefended, under the attack that ends closest there.

@@ -59,8 +59,8 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
         Flag(
             "null_above_chance",
             f"The attack {label_of(record.cell)} does better than chance in {join_words(names)} on messages that hold "
-            "only noise. "
-            "Either it sees something it should not, or the chance level is wrong; do not trust its other numbers.",
+            "only noise. Either it sees something it should not, or the chance level is wrong; do not trust its other "
+            "numbers.",
             (record.cell.key,),
         )
         for record in records
@@ -127,8 +127,8 @@ def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
     names = join_words(list(dict.fromkeys(family_of(row.defence) for row in rows)))
     said = (
         f"What became of each test row was not kept for {names}, so the intervals of its price are those of "
-        "independent samples, as a rule too "
-        f"wide. Measure again with a scenario that keeps it, and with at most {MOST_ROWS} test rows."
+        "independent samples, as a rule too wide. Measure again with a scenario that keeps it, and with at most "
+        f"{MOST_ROWS} test rows."
     )
     return [Flag("prices_not_paired", said, tuple(dict.fromkeys(key for row in rows for key in row.cells)), "info")]
 
@@ -139,7 +139,7 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
     A defence notes an infinite one where it clips and adds no noise.
     """
     bare = []
-    for record in _measured(records):
+    for record in _measurements(records):
         spent = [budget.epsilon for budget in budgets_of(record.notes)]
         promised = record.cell.defence.promise == "dp"
         if (promised and not spent) or not all(map(math.isfinite, spent)):
@@ -156,7 +156,7 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
 
 def noise_is_not_privacy(records: Sequence[Record]) -> list[Flag]:
     """Noise without an epsilon is not differential privacy, whatever it hides."""
-    noisy = [record for record in _measured(records) if record.cell.defence.promise == "noise"]
+    noisy = [record for record in _measurements(records) if record.cell.defence.promise == "noise"]
     if not noisy:
         return []
     bounded = [one for record in noisy for one in links(record.cell.defence) if one.label_bound is not None]
@@ -173,7 +173,7 @@ def noise_is_not_privacy(records: Sequence[Record]) -> list[Flag]:
     return [Flag("noise_is_not_privacy", said, tuple(record.cell.key for record in noisy), "info")]
 
 
-def _measured(records: Sequence[Record]) -> list[Record]:
+def _measurements(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
 
 
@@ -196,8 +196,8 @@ def incomplete(records: Sequence[Record]) -> list[Flag]:
             more = f" and {len(where) - 3} more" if len(where) > 3 else ""
             verb = "was" if len(missing) == 1 else "were"
             said = (
-                f"{len(missing)} of {len(records)} cells "
-                f"{'failed' if status is Status.FAILED else f'{verb} refused'}: {'; '.join(where[:3])}{more}. "
+                f"{len(missing)} of {len(records)} cells {'failed' if status is Status.FAILED else f'{verb} refused'}: "
+                f"{'; '.join(where[:3])}{more}. "
             )
             advice = "Reasons are listed with the cells; the comparison has gaps there."
             flags.append(Flag(f"cells_{status.value}", said + advice, tuple(r.cell.key for r in missing), severity))

@@ -72,7 +72,7 @@ class Distance(NamedTuple):
 class LeakKind(Registered):
     """One kind of leak: what may be read from messages.
 
-    Only `reading`, `found`, `short` and `measure` must be written. What is stated of a kind, as class attributes:
+    Only `reading`, `clause`, `short` and `measure` must be written. What is stated of a kind, as class attributes:
 
     - `rank`: the order in which kinds are told; of a row that several kinds read, the first is what the row is about.
     - `heading` stands above what is found of it, `noun` in sentences.
@@ -111,7 +111,7 @@ class LeakKind(Registered):
     def reading(self, row: Row) -> Reading | None:
         """Return what a row is judged by; None if it is not about this kind."""
 
-    def leading(self, row: Row) -> Reading | None:
+    def leading_reading(self, row: Row) -> Reading | None:
         """Return what a row is judged by, if it is about this kind first of all."""
         return self.reading(row) if first_kind(row) == self else None
 
@@ -148,7 +148,7 @@ class LeakKind(Registered):
         reading = self.reading(row)
         return 0.0 if reading is None else excess(reading)
 
-    def kept(self, row: Row, base: Row) -> float:
+    def share_left(self, row: Row, base: Row) -> float:
         """Return how much of what is read without a defence is still read with it: 1 for all of it.
 
         By default the ratio of what both read beyond chance.
@@ -164,7 +164,7 @@ class LeakKind(Registered):
         """Return what an attack rests on as far as this kind of leak goes."""
         return row.principle
 
-    def failed(self, row: Row) -> Reading | None:
+    def failures(self, row: Row) -> Reading | None:
         """Return the share of failed searches, where this kind of leak is searched for."""
         return row.failed
 
@@ -180,13 +180,13 @@ class LeakKind(Registered):
         """Return a reading that moves before the one that decides does; None if there is none."""
         return None
 
-    def compared(self, row: Row) -> Reading | None:
+    def contest_reading(self, row: Row) -> Reading | None:
         """Return what attacks on the same messages are compared by."""
         return self.finer(row) or self.reading(row)
 
     def beats_chance(self, row: Row) -> bool:
         """Return whether an attack gets more than guessing does, by what attacks are compared by."""
-        reading = self.compared(row)
+        reading = self.contest_reading(row)
         return reading is not None and reading.beats_chance()
 
     def is_exact(self, record: Record) -> bool | None:
@@ -198,7 +198,7 @@ class LeakKind(Registered):
         return any(reading.beats_chance() for reading in record.readings if reading.name in self.names)
 
     @abc.abstractmethod
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say what the attack of a row got, as a clause."""
 
     @abc.abstractmethod
@@ -276,7 +276,7 @@ class LeakKind(Registered):
         """
         return {}
 
-    def drawn(self, row: Row) -> Reading | None:
+    def chart_reading(self, row: Row) -> Reading | None:
         """Return what charts show of a row."""
         return self.reading(row)
 

@@ -21,16 +21,16 @@ from leaktight.findings.label_leak import (
     TAIL,
     THEORY,
     auc_ends,
+    is_inverted,
     place_of,
     strongest_layer,
     tail_of,
     tells_labels,
-    turned,
     weight,
 )
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.passes import passes_of
-from leaktight.findings.property import PROPERTY_AUC, asked_of, of_class
+from leaktight.findings.property import PROPERTY_AUC, of_class, question_of
 from leaktight.findings.rows import Row
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Labels(LeakKind):
         head="label AUC",
         column="label AUC",
         asked="are of one class",
-        asked_in=lambda scenario: asked_of(scenario) if of_class(scenario) else "",
+        asked_in=lambda scenario: question_of(scenario) if of_class(scenario) else "",
         measured=PROPERTY_AUC,
         prefix="label_",
         word="label",
@@ -128,7 +128,7 @@ class Labels(LeakKind):
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether labels are told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (is_beyond(reading, width) or (tells_labels(reading) and turned(reading)))
+        return reading is not None and (is_beyond(reading, width) or (tells_labels(reading) and is_inverted(reading)))
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say so where labels are told in the worst steps."""
@@ -145,9 +145,9 @@ class Labels(LeakKind):
         """Take labels that come with an update for read off by algebra, whatever the attack does next."""
         return "algebra" if self.comes_beside(row) else super().principle(row)
 
-    def failed(self, row: Row) -> Reading | None:
+    def failures(self, row: Row) -> Reading | None:
         """Return nothing for labels that come with an update: nobody searches for them alone."""
-        return None if self.comes_beside(row) else super().failed(row)
+        return None if self.comes_beside(row) else super().failures(row)
 
     def amount(self, row: Row) -> float:
         """Return what an AUC tells beyond chance, as a part of all there is.
@@ -157,7 +157,7 @@ class Labels(LeakKind):
         reading = self.reading(row)
         return weight(reading)[0] if reading is not None and tells_labels(reading) else super().amount(row)
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say who tells labels, from what, and how well."""
         reading = self.reading(row)
         if reading is None:
@@ -167,7 +167,7 @@ class Labels(LeakKind):
             return f"{percent(1 - reading.value)} of the labels behind a message are read correctly{guessing}"
         count = len(reading.each) // max(len(row.seeds), 1)
         passes = "" if reading.name != PASSES else f" after {count} passes" if count > 1 else " over all passes"
-        other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
+        other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         ends = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
         how = MEANS.get(row.kind, "from the gradients")
         return (
@@ -199,14 +199,14 @@ class Labels(LeakKind):
         worst = [] if tail is None else [f"95 % quantile over steps {tail.value:.2f}"]
         return "; ".join([*worst, f"{row.attack}, {place_of(reading)}", row.moment])
 
-    def _told(self, row: Row) -> Reading | None:
+    def _leading_auc(self, row: Row) -> Reading | None:
         """Return the AUC of a row that is about labels first of all."""
-        reading = self.leading(row)
+        reading = self.leading_reading(row)
         return reading if tells_labels(reading) else None
 
     def _tail(self, row: Row) -> Reading | None:
         """Return what labels are told by in the worst steps, at the layer that such a row is judged by."""
-        judged = self._told(row)
+        judged = self._leading_auc(row)
         return None if judged is None else tail_of(row.readings, judged.layer)
 
     def is_exact(self, record: Record) -> bool | None:
@@ -221,8 +221,8 @@ class Labels(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the leak AUC at the layer that tells most, its chance level, and what the worst steps tell."""
         return (
-            Column("Leak AUC (95 %)", lambda row: result(row, self._told(row), 2)),
-            Column("Chance", lambda row: chance(self._told(row))),
+            Column("Leak AUC (95 %)", lambda row: result(row, self._leading_auc(row), 2)),
+            Column("Chance", lambda row: chance(self._leading_auc(row))),
             Column("95 % quantile", lambda row: interval(self._tail(row), 2).partition(" ")[0]),
         )
 
@@ -275,8 +275,8 @@ def _hits(distance: Reading | None) -> Reading | None:
     if distance is None:
         return None
     ends = {"low": distance.high, "high": distance.low}
-    turned_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
-    return distance.model_copy(update={"value": 1 - distance.value, **turned_ends})
+    missed_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
+    return distance.model_copy(update={"value": 1 - distance.value, **missed_ends})
 
 
 def _who(row: Row) -> str:

@@ -217,13 +217,13 @@ def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
         {'property': ['head', 'conv1', 'conv2']}
     """
     return {
-        measure.risk: [row.layer for row in _ranked(rows, measure.ranks)]
+        measure.risk: [row.layer for row in _rank(rows, measure.ranks)]
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.needs)
     }
 
 
-def _ranked(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
+def _rank(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
     """Return the rows that have any of these readings, by the first that they have, the largest first."""
 
     def key(row: LayerRow) -> tuple[float, ...]:
@@ -271,7 +271,7 @@ def riskiest(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
 
     If the largest beats chance, so must the others: an interval that is wide enough overlaps with anything.
     """
-    ranked = _ranked(rows, (name,))
+    ranked = _rank(rows, (name,))
     if not ranked:
         return []
     top = ranked[0].readings[name]

@@ -237,8 +237,7 @@ class Split(Staged):
         if min(batch_sizes) < 2:
             raise InvalidValue(
                 "The `batch_sizes` of the grid must be at least 2 in split learning, which tells examples of a batch "
-                "apart. "
-                f"Got {min(batch_sizes)} instead."
+                f"apart. Got {min(batch_sizes)} instead."
             )
         return frozenset(
             party.name
@@ -373,8 +372,8 @@ def _require_room(feature: FeatureParty, label: LabelParty, observation: Observa
     if size > MOST_NUMBERS:
         raise Refusal(
             f"An observation must hold at most {MOST_NUMBERS:,} numbers. {observation.victims} messages of "
-            f"{observation.batch_size} "
-            f"examples hold {size:,}; take fewer `victims` or passes, smaller batches or fewer rows."
+            f"{observation.batch_size} examples hold {size:,}; take fewer `victims` or passes, smaller batches or "
+            "fewer rows."
         )
 
 

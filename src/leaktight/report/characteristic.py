@@ -7,7 +7,7 @@ from typing import Any
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
-from leaktight.findings.characteristic import BOUND, CONDITION, Curve, Spot, leading
+from leaktight.findings.characteristic import BOUND, CONDITION, Curve, Spot, leading_curves
 from leaktight.findings.column import shown
 from leaktight.findings.display import STAGES
 from leaktight.findings.kind import distances
@@ -30,7 +30,7 @@ def characteristic_section(page: Page) -> Section | None:
     blocks = []
     for scenario in scenarios:
         here = [curve for curve in curves if curve.scenario == scenario]
-        chosen = leading(here, page.summary.judgements)
+        chosen = leading_curves(here, page.summary.judgements)
         drawn = [(curve, figure) for curve in chosen if (figure := figure_of(curve))]
         room = MOST_FIGURES - len(plots)
         captions = {}

@@ -148,8 +148,7 @@ def key_sentence(row: Row) -> str:
     told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
     return (
         f"{capital(name_of(row.defence))}, {row.attack}: the estimated key has a cosine of "
-        f"{shown(reading, _hundredth)} "
-        f"with the nearest true one{chance}{told}."
+        f"{shown(reading, _hundredth)} with the nearest true one{chance}{told}."
     )
 
 

@@ -94,7 +94,7 @@ def parameters_section(page: Page) -> Section:
     letters = dict(zip(groups, "SDA", strict=True))
     shown = {
         title: [
-            {"mark": f"{letters[title]}{number}", "name": name, "settings": lines_of(_told(value, page.redact))}
+            {"mark": f"{letters[title]}{number}", "name": name, "settings": lines_of(_settings_of(value, page.redact))}
             for value, name, number in values.values()
         ]
         for title, values in groups.items()
@@ -125,7 +125,7 @@ def _notes(notes: Mapping[str, float]) -> list[str]:
     return [*budgets, *(f"{name} {value:.4g}" for name, value in other_notes(notes).items())]
 
 
-def _told(value: Value, redact: bool) -> dict[str, Any]:
+def _settings_of(value: Value, redact: bool) -> dict[str, Any]:
     return without_places(value) if redact else value.to_dict()
 
 
@@ -157,7 +157,7 @@ def lines_of(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
 def reproduce_section(page: Page) -> Section:
     """Say with what this was made, and how to make it again."""
     seconds = sum(record.seconds for record in page.records)
-    plan = _told(page.plan, page.redact)
+    plan = _settings_of(page.plan, page.redact)
     if page.redact:
         plan["grid"]["seeds"] = "withheld"
     values = {

@@ -102,8 +102,8 @@ class TimeBudget(Value):
             "training runs"
         )
         return (
-            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training runs"
-            f"{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
+            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training "
+            f"runs{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
             f"{100 * self.effort:.0f} % of its usual "
             f"effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
@@ -205,8 +205,7 @@ def _check_training(taken: float, seconds: float) -> None:
     if taken >= AIM * seconds:
         raise InvalidValue(
             f"The training runs of this plan alone take about {_spell(taken)}. Give a longer budget than "
-            f"{_spell(seconds)}, or fewer "
-            "rounds, defences or seeds."
+            f"{_spell(seconds)}, or fewer rounds, defences or seeds."
         )
 
 

@@ -55,7 +55,7 @@ class Measurement:
         self._score(tasks, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))
         return [self._known(task).item() for task in tasks]
 
-    def untransformed(self) -> tuple[Tensor, float]:
+    def score_plain(self) -> tuple[Tensor, float]:
         """Return the privacy score of each image as it is, and the accuracy score of all."""
         nothing: Indices = ()
         parts = [ScoreTask("privacy", start, stop, nothing) for start, stop in blocks(self._images)]

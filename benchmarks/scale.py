@@ -4,8 +4,8 @@ The benchmark measures unit costs and reckons the totals from them.
 
 Unit costs: a participant's round, a victim's attack, what the scheduler does for each cell, what starting a worker
 takes; for split learning what each party does for a row, and how many bytes of it cross the wire. The costs of an audit
-on N workers come from a simulation in virtual time that deals tasks out as the scheduler does: training runs first, each
-cell as soon as its training run is there, one task per worker, the scheduler alone writing. The simulation is checked
+on N workers come from a simulation in virtual time that deals tasks out as the scheduler does: training runs first,
+each cell as soon as its training run is there, one task per worker, the scheduler alone writing. It is checked
 against the real thing: the same plan is run with one and with two local processes, and the second time is predicted
 from the one-worker run's own tasks. With `--page docs/scale.md` the tables of that page are written.
 """
@@ -150,7 +150,7 @@ def run_audit(plan: plans.Plan, workers: int) -> tuple[float, list[Record]]:
 
 
 def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, float, float, float]:
-    """Measure a participant's round, a victim's iteration, the scheduler's part of a cell, and the start of a worker."""
+    """Measure a participant's round, a victim's iteration, the scheduler's part of a cell, and a worker's start."""
     plan = plan_of(2, iterations, rounds, victims)
     cell = _first_measurement(plan)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,12 +11,12 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.attacks.clustering import Clustering, leading_direction
+from leaktight.attacks.label_attack import cut_gradients
 from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.channel import Belief, Noise, push_all
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import Refusal
-from leaktight.core.message import Kind
 from leaktight.core.random import Stream
 from leaktight.core.threat import Hints, Knows, View
 from leaktight.defences.cut_gradient import CutDefence
@@ -79,14 +79,7 @@ class LabelPosterior(Attack):
 
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Weigh the rows of all messages together, and again with the rows of each dealt out by chance."""
-        messages = [m for m in view.of(Kind.CUT_GRADIENT) if m.sender != view.seat and m.tensors]
-        if not messages:
-            raise Refusal(
-                f"{self.kind} needs cut gradients of somebody else. The view from `{view.seat}` holds none; "
-                "sit down as the feature party of split learning."
-            )
-        if view.task.classes != 2:
-            raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
+        messages = cut_gradients(view, self.kind)
         defence = _acting(view.defence or Undefended())
         cuts = [_unit(next(iter(message.tensors.values()))) for message in messages]
         numbers = row_numbers(view, messages)

@@ -80,7 +80,7 @@ class LabelPosterior(Attack):
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Weigh the rows of all messages together, and again with the rows of each dealt out by chance."""
         messages = cut_gradients(view, self.kind)
-        defence = _acting(view.defence or Undefended())
+        defence = _stated_defence(view.defence or Undefended())
         cuts = [_unit(next(iter(message.tensors.values()))) for message in messages]
         numbers = row_numbers(view, messages)
         # Who does not know the rows takes those of each message for new ones.
@@ -143,11 +143,11 @@ def _fits(cuts: Sequence[Tensor], likely: Sequence[Tensor]) -> list[_Fit]:
     """Return the fit of each message; means are smoothed over neighbouring messages, as models change slowly."""
     own = [_Fit.of(*each) for each in zip(cuts, likely, strict=True)]
     means = torch.stack([fit.means for fit in own])
-    smooth = (_running(means) + _running(means.flip(0)).flip(0)) / 2
+    smooth = (_running_mean(means) + _running_mean(means.flip(0)).flip(0)) / 2
     return [_Fit(mean, fit.spread) for mean, fit in zip(smooth, own, strict=True)]
 
 
-def _running(values: Tensor) -> Tensor:
+def _running_mean(values: Tensor) -> Tensor:
     """Return the running mean of values along the first dimension."""
     total, weight, means = torch.zeros_like(values[0]), 0.0, []
     for value in values:
@@ -229,7 +229,7 @@ def _by_pass(ratios: Sequence[Tensor], rows: Sequence[Tensor], passes: Sequence[
     return table
 
 
-def _acting(defence: Defence) -> CutDefence | None:
+def _stated_defence(defence: Defence) -> CutDefence | None:
     """Return the one defence that states what it does to cut gradients; None if nothing does anything."""
     links = [
         link

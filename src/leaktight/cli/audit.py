@@ -92,7 +92,7 @@ def audit(
     if captured is not None or truth is not None or shape is not None:
         plan = of_captures(captured, truth, shape, file, preset, model, data, head)
     else:
-        plan = planned(file, preset, model, data, head)
+        plan = choose_plan(file, preset, model, data, head)
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)
@@ -129,7 +129,7 @@ def hint_of(records: Sequence[Record], redact: bool) -> str:
     return "" if redact else f" (it {held}; --redact leaves them out)"
 
 
-def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
+def choose_plan(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
     """Return the plan that the words of a command line ask for."""
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from

@@ -191,16 +191,16 @@ def _with_prices(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
     """Take prices away in scenarios where none can be given, and say why; where nothing was trained, utilities too."""
     reasons = {row.scenario: _why_unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
 
-    def priced(row: Row) -> Row:
+    def price(row: Row) -> Row:
         return dataclasses.replace(
             row,
             readings=tuple(r for r in row.readings if row.scenario not in untrained or not is_utility(r)),
             loss=None if reasons[row.scenario] else row.loss,
             unpriced=reasons[row.scenario],
-            alone=tuple(map(priced, row.alone)),
+            alone=tuple(map(price, row.alone)),
         )
 
-    return [priced(row) for row in rows]
+    return [price(row) for row in rows]
 
 
 def _why_unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:

@@ -125,11 +125,11 @@ def regions_of(curves: Sequence[Curve]) -> list[dict[str, str]]:
     for name in REGIONS:
         here = [spot for spot in spots if spot.region == name]
         if here:
-            found.append({"name": name, "strengths": str(len(here)), **_measured(here)})
+            found.append({"name": name, "strengths": str(len(here)), **_measurements(here)})
     return found
 
 
-def _measured(spots: Sequence[Spot]) -> dict[str, str]:
+def _measurements(spots: Sequence[Spot]) -> dict[str, str]:
     conditions = [reading for spot in spots if (reading := spot.row.reading(CONDITION))]
     messages = sum(reading.n for reading in conditions)
     held = round(sum(reading.n * reading.value for reading in conditions))

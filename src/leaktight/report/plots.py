@@ -89,7 +89,7 @@ def tradeoff_section(page: Page) -> Section | None:
             plots[f"plot-tradeoff-{place}"] = figure
             utility = next((j.worst.utility for j in judged if j.worst.utility is not None), None)
             captions[f"plot-tradeoff-{place}"] = f"{capital(utility_name(utility))} against {leak}{suffix}"
-        for number, line in enumerate(_swept(kind, judged)):
+        for number, line in enumerate(_sweep_lines(kind, judged)):
             name = f"plot-strength-{place}-{number}"
             plots[name] = over_strength(kind, line)
             captions[name] = f"{capital(line.name)}: {leak} over strength{suffix}"
@@ -192,7 +192,7 @@ def over_strength(kind: LeakKind, line: Line) -> dict[str, Any]:
     return plain_figure(figure)
 
 
-def _swept(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
+def _sweep_lines(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
     """Return the lines over a strength, each from no defence on, of which all points have the same reading."""
     bare = tuple(j.worst for j in judged if is_undefended(j.defence))[:1]
     lines = [

@@ -136,11 +136,11 @@ def _no_pictures(key: str) -> None:
 def _environment() -> Environment:
     loader = FileSystemLoader(_HERE)
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters["tied"] = _tied
+    made.filters["tied"] = _tie_units
     return made
 
 
-def _tied(text: str) -> str:
+def _tie_units(text: str) -> str:
     """Keep numbers and their units on one line."""
     return _UNIT.sub("\u00a0", text)
 

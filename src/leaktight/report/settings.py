@@ -87,9 +87,9 @@ def parameters_section(page: Page) -> Section:
     """Show every setting: each scenario, defence and probe once, and each cell with which of them it used."""
     cells = [record.cell for record in page.records]
     groups = {
-        "Scenarios": _numbered((cell.scenario, cell.scenario.kind) for cell in cells),
-        "Defences": _numbered((cell.defence, name_of(cell.defence)) for cell in cells),
-        "Attacks and measures": _numbered((cell.probe, label_of(cell)) for cell in cells),
+        "Scenarios": _number((cell.scenario, cell.scenario.kind) for cell in cells),
+        "Defences": _number((cell.defence, name_of(cell.defence)) for cell in cells),
+        "Attacks and measures": _number((cell.probe, label_of(cell)) for cell in cells),
     }
     letters = dict(zip(groups, "SDA", strict=True))
     shown = {
@@ -129,7 +129,7 @@ def _settings_of(value: Value, redact: bool) -> dict[str, Any]:
     return without_places(value) if redact else value.to_dict()
 
 
-def _numbered(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str, int]]:
+def _number(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str, int]]:
     found: dict[str, tuple[Value, str, int]] = {}
     for value, name in values:
         found.setdefault(value.key, (value, name, len(found) + 1))

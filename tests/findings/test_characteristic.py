@@ -3,7 +3,8 @@ import pytest
 from leaktight.core.defence import Chain
 from leaktight.core.record import Status
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.findings.characteristic import DISTANCES, Spot, curves_of, leading_curves
+from leaktight.findings.characteristic import Spot, curves_of, leading_curves
+from leaktight.findings.kind import distances
 from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
 from leaktight.metrics.tradeoff import Point, cap, cap_interval
@@ -126,7 +127,7 @@ def test_the_leading_curve_is_where_most_leaks_under_the_strongest_attack(made):
 def farther(reading):
     return (
         reading.model_copy(update={"value": 2 * reading.value})
-        if reading.name == DISTANCES["reconstruction"]
+        if reading.name == distances()["reconstruction"]
         else reading
     )
 

@@ -106,7 +106,7 @@ def test_a_row_is_judged_by_its_strongest_layer_and_ranked_by_it(made):
     strong = made.record(psnr=None, label="clustering", extra=(auc(0.82, chance=0.7),))
     rows = {row.attack: row for row in rows_of([weak, strong])}
     assert first_kind(rows["norm"]) == Labels()
-    assert Labels().leading(rows["norm"]).layer == "linear1"
+    assert Labels().leading_reading(rows["norm"]).layer == "linear1"
     assert Labels().severity(rows["norm"]) > Labels().severity(rows["clustering"])
 
 

@@ -241,8 +241,9 @@ def _shorten(plan: Plan, scenario: Scenario, share: float) -> Scenario:
     length, victims = scenario.length, plan.grid.victims
     if share == 1 or not length:
         return scenario
-    watched = isinstance(victims, int) and "training" in plan.grid.stages
-    least = scenario.least_rounds(victims) if watched else 1
+    least = 1
+    if isinstance(victims, int) and "training" in plan.grid.stages:
+        least = scenario.least_rounds(victims)
     return scenario.shorten(min(length, max(least, int(share * length))))
 
 

@@ -208,7 +208,7 @@ def test_a_search_that_diverged_is_named(recorded):
 def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     folder = recorded(messages=1)
     monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr("leaktight.cli.captured.captured", lambda *words, **more: brief(capture_plan(*words, **more)))
+    monkeypatch.setattr("leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more)))
     words = ["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
     assert main(words) == 0
     said = capsys.readouterr().out

@@ -9,7 +9,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.data import from_text as data_from
 from leaktight.models import Factory
 from leaktight.models import from_text as model_from
-from leaktight.plans import captured
+from leaktight.plans import capture_plan
 from leaktight.plans.plan import Plan
 
 
@@ -43,8 +43,7 @@ def of_captures(
     if own is not None and not isinstance(own, Factory):
         raise InvalidValue(
             f"The model of recorded messages must be given as `package.module:function`. Got `{model}` instead: its "
-            "names are not those "
-            "of your own state dict."
+            "names are not those of your own state dict."
         )
     if head is not None:
         if own is None:
@@ -61,7 +60,7 @@ def of_captures(
             "The model of recorded messages must be given with `--model package.module:function`. Got none "
             f"instead{trusted}."
         )
-    return captured(folder, own, truth, wanted, public, thorough=preset == "standard")
+    return capture_plan(folder, own, truth, wanted, public, thorough=preset == "standard")
 
 
 def sizes(text: str) -> tuple[int, ...]:

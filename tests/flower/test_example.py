@@ -25,6 +25,7 @@ from leaktight.running import Store, run
 pytestmark = [pytest.mark.flower, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "flower-quickstart"
+NODES = 6
 CONFIG = {"batch-size": 4, "local-steps": 1, "defence": "none", "truth-to": ""}
 
 
@@ -87,7 +88,7 @@ def test_the_commands_of_the_readme_lead_from_a_run_to_a_report_that_grades_a_le
     manifest = captures[0].manifest
     assert (manifest.optimiser, manifest.learning_rate, manifest.momentum, manifest.weight_decay) == ("sgd", 0.1, 0, 0)
     assert (manifest.local_steps, manifest.batch_size, manifest.examples, manifest.mean) == (1, 4, 4, ())
-    assert said.index("First answer, by label_reading and analytic:") < said.index("Verdict")
+    assert said.index("First answer, by label_reading: As captured: leaks.") < said.index("Verdict")
     with Store.read(shell.folder / "audit") as store:
         records = store.records()
     sentences = [one for one in summarise(records).verdict if one.startswith("As captured")]
@@ -123,7 +124,7 @@ def asked(by_hand, task, node):
 
 def context(by_hand, node, **config):
     context = by_hand.context(node)
-    context.node_config = {"partition-id": node, "num-partitions": 2}
+    context.node_config = {"partition-id": node, "num-partitions": NODES}
     context.run_config = {**CONFIG, **config}
     return context
 
@@ -131,7 +132,7 @@ def context(by_hand, node, **config):
 def test_its_two_sides_work_by_hand_and_the_cheapest_attacks_find_a_leak(by_hand, app, tmp_path):
     client_app, server_app, task = app
     assert server_app.app is not None
-    messages = [asked(by_hand, task, node) for node in (0, 1)]
+    messages = [asked(by_hand, task, node) for node in range(NODES)]
 
     class Planned(FedAvg):
         def configure_train(self, *_):

@@ -113,8 +113,9 @@ def audit(
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):
-        if captured is not None:
-            typer.echo(answer_first(plan, folder, pool, device), err=True)
+        first = "" if captured is None else answer_first(plan, folder, pool, device, bar.step)
+        if first:
+            typer.echo(first, err=True)
         records = run(plan, folder, workers=pool, device=device, progress=bar.step, budget=limit)
     summary = summarise(records)
     show(records, list(plan.scenarios), summary=summary)

@@ -17,6 +17,7 @@ from leaktight.plans import captured
 from leaktight.plans.captured import cheapest
 from leaktight.plans.plan import Plan
 from leaktight.running import run
+from leaktight.running.scheduler import Progress
 from leaktight.running.worker_pool import Workers
 
 
@@ -94,7 +95,9 @@ def read_known(words: Sequence[str]) -> Known:
     return Known(**fields)
 
 
-def answer_first(plan: Plan, folder: Path, workers: Workers, device: str | None) -> str:
+def answer_first(
+    plan: Plan, folder: Path, workers: Workers, device: str | None, progress: Progress | None = None
+) -> str:
     """Measure what the cheapest attacks get from recorded messages, and say it before the long searches begin.
 
     What is measured is kept in the folder, and is not measured again.
@@ -104,6 +107,7 @@ def answer_first(plan: Plan, folder: Path, workers: Workers, device: str | None)
         folder: the audit's folder.
         workers: who measures.
         device: as for `run`.
+        progress: as for `run`.
 
     Returns:
         The sentences; nothing if no attack is cheap.
@@ -111,7 +115,7 @@ def answer_first(plan: Plan, folder: Path, workers: Workers, device: str | None)
     first = cheapest(plan)
     if first is None:
         return ""
-    summary = summarise(run(first, folder, workers=workers, device=device))
+    summary = summarise(run(first, folder, workers=workers, device=device, progress=progress))
     found = [
         sentence
         for judgement, sentence in zip(summary.judgements, summary.verdict, strict=True)

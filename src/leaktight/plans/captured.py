@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
 
 from leaktight.attacks import Analytic, LabelReading, Strongest
+from leaktight.attacks.linear_layer import first_linear_of_inputs
 from leaktight.attacks.suite import scale
 from leaktight.captures import AsCaptured, Captured, Known
 from leaktight.captures.capture import Capture
@@ -14,6 +16,7 @@ from leaktight.core.attack import Attack
 from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Scenario
+from leaktight.core.task import Task
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data.source import Source
 from leaktight.metrics import standard
@@ -67,7 +70,7 @@ def captured(
         defences=(AsCaptured(),) if truth else (),
         probes={
             name: Attempt(attack=attack, threat=_threat(captures, attack, public), metrics=standard())
-            for name, attack in _attacks(thorough, bool(truth)).items()
+            for name, attack in _attacks(thorough, bool(truth), scenario.task(captures[0])).items()
         },
         grid=Grid(
             batch_sizes=tuple(sorted(sizes)),
@@ -86,12 +89,13 @@ def cheapest(plan: Plan) -> Plan | None:
     return plan.model_copy(update={"probes": cheap}) if cheap else None
 
 
-def _attacks(thorough: bool, graded: bool) -> dict[str, Attack]:
-    """Return what takes seconds, then the suite; what reads labels alone only where somebody grades it."""
+def _attacks(thorough: bool, graded: bool, task: Task) -> dict[str, Attack]:
+    """Return what takes seconds and fits, then the suite; what reads labels alone only where somebody grades it."""
     suite = Strongest(members=scale(Strongest().suite(), THOROUGH)) if thorough else Strongest()
     # Labels that nobody grades stand beside the pictures of a search.
-    cheap: tuple[Attack, ...] = (LabelReading(), Analytic()) if graded else (Analytic(),)
-    return {attack.kind: attack for attack in (*cheap, suite)}
+    labels = (LabelReading(),) if graded else ()
+    algebra = (Analytic(),) if first_linear_of_inputs(task.model, math.prod(task.shape)) else ()
+    return {attack.kind: attack for attack in (*labels, *algebra, suite)}
 
 
 def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> ThreatModel:

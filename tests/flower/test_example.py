@@ -98,7 +98,7 @@ def test_the_commands_of_the_readme_lead_from_a_run_to_a_report_that_grades_a_le
     # The defended run takes the same roads; its audit is the reader's.
     flower, _ = noise
     said = shell([undefended[0], flower])
-    assert re.search(r"gaussian_noise\(clip=0.5, std=0.05\): noise norm [\d.]+ beside an update norm of [\d.]+", said)
+    assert re.search(r"gaussian_noise\(clip=0.05, std=0.02\): noise norm [\d.]+ beside an update norm of [\d.]+", said)
     assert len(read_captures(shell.folder / "recorded-noise")) == 8
 
 

@@ -11,10 +11,11 @@ from digitsapp.task import train as train_fn
 from leaktight.defences import GaussianNoise, LocalDP, TopK
 from leaktight.flower import describe_training, keep_truth, protect
 
+# An update of one step has a norm of about 0.05 here; the log of `protect` says so.
 DEFENCES = {
-    "noise": protect(GaussianNoise(std=0.05, clip=0.5)),
-    "top-k": protect(TopK(share=0.1, noise=0.01)),
-    "local-dp": protect(LocalDP(clip=0.5, multiplier=1.0)),
+    "noise": protect(GaussianNoise(std=0.02, clip=0.05)),
+    "top-k": protect(TopK(share=0.1, noise=0.001)),
+    "local-dp": protect(LocalDP(clip=0.05, multiplier=1.0)),
 }
 
 

@@ -17,20 +17,21 @@ def gradients(step: int) -> dict[str, torch.Tensor]:
 
 
 def walked(steps: LocalSteps) -> dict[str, torch.Tensor]:
-    place = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in NAMES.items()}
+    place = {name: torch.ones(shape, dtype=torch.float64) for name, shape in NAMES.items()}
     moments = steps.moments(place)
     for step in range(1, steps.count + 1):
-        moves, moments = steps.move(gradients(step), moments, step)
+        moves, moments = steps.move(steps.decay(gradients(step), place), moments, step)
         place = {name: tensor + moves[name] for name, tensor in place.items()}
     return place
 
 
 def by_torch(steps: LocalSteps) -> dict[str, torch.Tensor]:
-    leaves = {name: torch.zeros(shape, dtype=torch.float64, requires_grad=True) for name, shape in NAMES.items()}
+    leaves = {name: torch.ones(shape, dtype=torch.float64, requires_grad=True) for name, shape in NAMES.items()}
+    settings = {"lr": steps.learning_rate, "weight_decay": steps.weight_decay}
     optimiser = (
-        torch.optim.Adam(leaves.values(), lr=steps.learning_rate)
+        torch.optim.Adam(leaves.values(), **settings)
         if steps.adaptive
-        else torch.optim.SGD(leaves.values(), lr=steps.learning_rate, momentum=steps.momentum)
+        else torch.optim.SGD(leaves.values(), momentum=steps.momentum, **settings)
     )
     for step in range(1, steps.count + 1):
         for name, slope in gradients(step).items():
@@ -46,8 +47,10 @@ def by_torch(steps: LocalSteps) -> dict[str, torch.Tensor]:
         LocalSteps(6, 0.2, momentum=0.9),
         LocalSteps(7, 0.01, adaptive=True),
         LocalSteps(1, 0.3, adaptive=True),
+        LocalSteps(5, 0.1, momentum=0.5, weight_decay=0.3),
+        LocalSteps(5, 0.01, adaptive=True, weight_decay=0.3),
     ],
-    ids=["sgd", "momentum", "adam", "one step of adam"],
+    ids=["sgd", "momentum", "adam", "one step of adam", "weight decay", "adam with weight decay"],
 )
 def test_steps_go_as_torch_takes_them(steps):
     found, wanted = walked(steps), by_torch(steps)

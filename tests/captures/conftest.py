@@ -22,13 +22,18 @@ def recorded(tmp_path):
     """Return a function that records gradients or updates of a network on random images, and the truth behind them."""
     import networks
 
-    def record(name="linear", messages=2, examples=1, steps=0, mode=True, change=None, **known):
+    def record(name="linear", messages=2, examples=1, steps=0, mode=True, change=None, optimiser=None, **known):
         generator = torch.Generator().manual_seed(0)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = getattr(networks, name)().train(mode)
-        with Recorder(tmp_path / "seen", model, f"networks:{name}", truth=tmp_path / "truth.safetensors") as recorder:
+        if isinstance(optimiser, str):
+            known["optimiser"], optimiser = optimiser, None
+        truth = tmp_path / "truth.safetensors"
+        with Recorder(tmp_path / "seen", model, f"networks:{name}", truth=truth) as recorder:
             for _ in range(messages):
+                # As in a Flower app, where each message begins with a new one.
+                stepper = recorder.optimiser = optimiser(model) if optimiser else None
                 count = examples * max(steps, 1)
                 inputs = torch.rand(count, 1, 4, 4, generator=generator)
                 labels = torch.randint(3, (count,), generator=generator)
@@ -36,7 +41,9 @@ def recorded(tmp_path):
                 for some, classes in zip(inputs.chunk(max(steps, 1)), labels.chunk(max(steps, 1)), strict=True):
                     model.zero_grad()
                     nn.functional.cross_entropy(model(some), classes).backward()
-                    if steps:
+                    if steps and stepper is not None:
+                        stepper.step()
+                    elif steps:
                         with torch.no_grad():
                             for parameter in model.parameters():
                                 parameter -= 0.1 * parameter.grad

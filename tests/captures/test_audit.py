@@ -22,6 +22,7 @@ from leaktight.findings.flags import raise_flags
 from leaktight.findings.summary import summarise
 from leaktight.models import Factory
 from leaktight.plans import Plan, capture_plan
+from leaktight.plans.captured import cheapest
 from leaktight.report import write_report
 from leaktight.running import run
 
@@ -62,11 +63,11 @@ def test_a_plan_follows_from_what_was_captured(recorded):
     plan = capture_plan(folder)
     assert plan.grid.batch_sizes == (1,)
     assert plan.grid.victims == 3
-    assert list(plan.probes) == ["strongest"]
-    assert [cell.purpose for cell in plan.cells()].count("null") == 1
+    assert list(plan.probes) == ["analytic", "strongest"]
+    assert [cell.purpose for cell in plan.cells()].count("null") == 2
     assert {cell.defence.kind for cell in plan.cells() if cell.purpose != "control"} == {"as_captured"}
     graded = capture_plan(folder, truth=folder.parent / "truth.safetensors")
-    assert "label_reading" in graded.probes
+    assert list(graded.probes) == ["label_reading", "analytic", "strongest"]
     assert {cell.defence.kind for cell in graded.cells()} == {"none", "as_captured"}
     assert Plan.model_validate(graded.to_dict()) == graded
     assert capture_plan(folder, thorough=True).probes["strongest"].attack.member("posterior").iterations == 1200
@@ -185,6 +186,30 @@ def test_unknown_steps_are_named(recorded):
     )
 
 
+def test_what_was_assumed_is_said_with_how_to_state_it(recorded):
+    raised = flags(noted(recorded(steps=2, batch_size=1, local_steps=2, learning_rate=0.1, optimiser="sgd")))
+    assert raised["settings_assumed"] == (
+        "Nobody recorded how the captured messages were made, so attacks assumed no momentum, no weight decay and inputs "
+        "that are not normalised. If that is wrong, an attack that fails shows nothing. State what is true, such as "
+        "`--known momentum=0.0 --known weight_decay=0.0 --known mean=none --known std=none`."
+    )
+    assert "optimiser_not_replayed" not in raised
+
+
+def test_an_optimiser_that_attacks_do_not_replay_is_named(recorded):
+    raised = flags(noted(recorded(steps=2, batch_size=1, local_steps=2, learning_rate=0.1, optimiser="adamw")))
+    assert raised["optimiser_not_replayed"].startswith("The steps of 2 of 2 captured updates were made by an optimiser")
+
+
+def test_the_cheapest_attacks_are_a_part_of_the_plan(recorded):
+    folder = recorded()
+    plan = capture_plan(folder, truth=folder.parent / "truth.safetensors")
+    first = cheapest(plan)
+    assert list(first.probes) == ["label_reading", "analytic"]
+    assert {cell.key for cell in first.cells()} < {cell.key for cell in plan.cells()}
+    assert cheapest(plan.model_copy(update={"probes": {"strongest": plan.probes["strongest"]}})) is None
+
+
 def test_an_unknown_number_of_examples_is_named(recorded):
     folder = recorded()
     for path in folder.glob("*.capture.json"):
@@ -200,7 +225,7 @@ def test_messages_without_a_truth_are_counted(recorded):
 
 
 def test_a_search_that_diverged_is_named(recorded):
-    [record, *_] = noted(recorded())
+    [*_, record] = noted(recorded())
     lost = record.model_copy(update={"readings": (Reading(name=DIVERGED, value=1, n=2),)})
     assert flags([lost])["diverged"].startswith("1 of 2 searches of strongest diverged")
 
@@ -208,12 +233,27 @@ def test_a_search_that_diverged_is_named(recorded):
 def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     folder = recorded(messages=1)
     monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr("leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more)))
+    monkeypatch.setattr(
+        "leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more))
+    )
     words = ["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
     assert main(words) == 0
+    said = capsys.readouterr()
+    assert "as captured" in said.out
+    assert "Report: out/report.html" in said.out
+    assert said.err.startswith("First answer, by label_reading and analytic: As captured: leaks.")
+
+
+def test_what_is_known_is_stated_on_the_command_line(recorded, monkeypatch, capsys):
+    monkeypatch.chdir(recorded(messages=1, steps=1, batch_size=1).parent)
+    monkeypatch.setattr(
+        "leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more))
+    )
+    known = ["local_steps=1", "learning-rate=0.1", "optimiser=sgd", "weight_decay=0", "mean=none", "momentum=0"]
+    words = [word for each in known for word in ("--known", each)]
+    assert main(["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", *words]) == 0
     said = capsys.readouterr().out
-    assert "as captured" in said
-    assert "Report: out/report.html" in said
+    assert "attacks assumed" not in said
 
 
 @pytest.mark.parametrize(
@@ -228,6 +268,11 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
         (["plan.toml", "--captured", "seen"], "or a plan, not both"),
         ([*SEEN, "--truth", "none.safetensors"], "cannot be read: no such file"),
         ([*SEEN, "--head", "9"], "no linear layer named `9`"),
+        (["--known", "momentum=0.9"], "Name their folder with `--captured`"),
+        ([*SEEN, "--known", "momentum"], "must be given as `NAME=VALUE`"),
+        ([*SEEN, "--known", "momentun=0.9"], "Did you mean `momentum`?"),
+        ([*SEEN, "--known", "momentum=much"], "The `momentum` of Known must be"),
+        ([*SEEN, "--known", "examples=7"], "Got `examples` 7 where 1 was recorded"),
     ],
 )
 def test_words_that_do_not_fit_are_one_sentence(recorded, monkeypatch, capsys, words, why):

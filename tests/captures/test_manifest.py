@@ -23,7 +23,25 @@ def test_facts_of_a_known_update():
     manifest = Manifest(**GOOD, examples=8, batch_size=4, local_steps=2, learning_rate=0.1, momentum=0.9)
     assert manifest.facts() == {"examples": 8, "local_steps": 2, "batch_size": 4, "learning_rate": 0.1, "momentum": 0.9}
     assert not manifest.unknown_steps
-    assert Manifest(**GOOD, adaptive=True).facts()["adaptive"] == 1
+    assert Manifest(**GOOD, optimiser="Adam").facts()["adaptive"] == 1
+
+
+def test_weight_decay_is_a_fact_where_the_steps_are_known():
+    known = {"local_steps": 1, "learning_rate": 0.1, "weight_decay": 0.01}
+    assert Manifest(**GOOD, **known).facts()["weight_decay"] == 0.01
+    assert "weight_decay" not in Manifest(**GOOD, weight_decay=0.01).facts()
+
+
+def test_what_nobody_told_is_written_as_unknown_and_never_as_zero():
+    written = Manifest(**GOOD).to_dict()
+    unknown = ("optimiser", "learning_rate", "momentum", "weight_decay", "epochs", "local_steps", "batch_size", "mean")
+    assert {written[name] for name in unknown} == {None}
+
+
+def test_without_the_number_of_epochs_one_pass_over_what_a_sender_reports_is_supposed():
+    manifest = Manifest(**GOOD, dataset_size=12, local_steps=3)
+    assert (manifest.facts()["examples"], manifest.step_size) == (12, 4)
+    assert manifest.examples is None
 
 
 def test_what_nobody_told_is_taken_as_small_as_it_can_be():
@@ -56,6 +74,8 @@ def test_steps_of_unknown_size_are_of_size_one():
         ({"shape": [10**6, 10**6]}, "at most 134217728 numbers"),
         ({"learning_rate": float("nan")}, "finite"),
         ({"momentum": 1.0}, "below 1"),
+        ({"weight_decay": -0.1}, "at least 0"),
+        ({"optimiser": "a b"}, "`optimiser` of Manifest"),
         ({"mean": [0.5]}, "as many `mean` as `std`"),
         ({"std": [0.0], "mean": [0.5]}, "above 0"),
         ({"format": 2}, "`format` of Manifest"),

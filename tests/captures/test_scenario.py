@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leaktight.captures import AsCaptured, Captured, read_captures
+from leaktight.captures import AsCaptured, Captured, Known, read_captures
 from leaktight.captures.sender import exchange, undefended_message
 from leaktight.captures.truth import read_truth
 from leaktight.core.defence import Undefended
@@ -68,12 +68,54 @@ def test_an_update_of_several_steps_is_replayed(recorded):
     assert close(ground_truth.plain, ground_truth.sent)
 
 
-@pytest.mark.parametrize("known", [{}, {"local_steps": 2}, {"local_steps": 2, "learning_rate": 0.1, "adaptive": True}])
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        {"local_steps": 2},
+        {"local_steps": 2, "learning_rate": 0.1, "optimiser": "adam"},
+        {"local_steps": 2, "learning_rate": 0.1, "optimiser": "sgd-unusual"},
+    ],
+)
 def test_an_update_of_unknown_steps_has_no_undefended_twin(recorded, known):
     one = scenario(recorded(steps=2, batch_size=1, **known), truth=True)
     assert next(iter(observed(one, AsCaptured()).truths.values())).plain is None
     with pytest.raises(Refusal, match="the number or size of local steps is unknown"):
         observed(one, Undefended())
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_weight_decay_and_momentum_are_replayed(recorded, steps):
+    def optimiser(model):
+        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5, weight_decay=0.2)
+
+    folder = recorded(steps=steps, examples=2, local_steps=steps, batch_size=2, optimiser=optimiser)
+    one = scenario(folder, truth=True)
+    assert one.captures()[0].manifest.weight_decay == 0.2
+    for ground_truth in observed(one, AsCaptured(), batch_size=2).truths.values():
+        assert close(ground_truth.plain, ground_truth.sent, 1e-4)
+
+
+def test_what_is_stated_at_the_audit_fills_what_was_not_recorded(recorded):
+    folder = recorded(steps=2, batch_size=1)
+    stated = scenario(folder, truth=True, known=Known(local_steps=2, learning_rate=0.1))
+    ground_truth = next(iter(observed(stated, AsCaptured()).truths.values()))
+    assert close(ground_truth.plain, ground_truth.sent)
+    with pytest.raises(InvalidValue, match="Got `batch_size` 2 where 1 was recorded"):
+        scenario(folder, known=Known(batch_size=2)).captures()
+
+
+def test_an_audit_of_before_settings_could_be_stated_keeps_its_key(recorded):
+    one = scenario(recorded())
+    assert "known" not in one.to_dict()
+    assert one.model_copy(update={"known": Known(momentum=0.0)}).key != one.key
+
+
+def test_what_is_assumed_is_counted(recorded):
+    notes = observed(scenario(recorded(steps=2, batch_size=1, momentum=0.0)), AsCaptured()).notes
+    assumed = {name: number for name, number in notes.items() if name.startswith("captures.assumed_")}
+    names = ("learning_rate", "local_steps", "mean", "optimiser", "weight_decay")
+    assert assumed == {f"captures.assumed_{name}": 2 for name in names}
 
 
 @pytest.mark.parametrize("mode", [True, False])

@@ -26,6 +26,15 @@ def test_batches_come_back_by_message(tmp_path):
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
+def test_owners_may_put_a_file_each_into_one_folder(tmp_path):
+    write_truth(tmp_path / "a.safetensors", {"a/0": BATCH})
+    write_truth(tmp_path / "b.safetensors", {"b/0": BATCH})
+    assert list(read_truth(tmp_path, ["a/0", "b/0", "c/0"])) == ["a/0", "b/0"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InvalidValue, match="holds no private batches"):
+        read_truth(tmp_path / "none", ["a/0"])
+
+
 def test_a_single_batch_needs_no_name(tmp_path):
     path = written(tmp_path, inputs=BATCH.inputs, labels=BATCH.labels)
     assert list(read_truth(path, ["a/0"])) == ["a/0"]

@@ -65,3 +65,11 @@ def test_types_and_shapes_are_kept(dtype: torch.dtype) -> None:
 def test_wrong_scale() -> None:
     with pytest.raises(InvalidValue, match=r"The `scale` of laplace_noise must be at least 0.* Got -0\.5 instead\."):
         LaplaceNoise(scale=-0.5)
+
+
+def test_with_a_clip_the_scale_is_in_units_of_it() -> None:
+    message = Message(Kind.UPDATE, "client-0", "server", 0, {"a": torch.full((20_000,), 5.0)})
+    noise = LaplaceNoise(scale=0.1, clip=2.0)
+    sent = noise.on_message(message, Local("client-0", seed=3)).tensors["a"]
+    assert stats.kstest(sent.numpy(), "laplace", args=(2 / 20_000**0.5, 0.2)).pvalue > 0.01
+    assert sent.norm().item() == pytest.approx(noise.noise_norm(20_000), rel=0.05)

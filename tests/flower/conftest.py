@@ -1,7 +1,10 @@
 """What tests on Flower share: messages and contexts made by hand, and a quiet Flower."""
 
+import os
+import signal
 import time
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -59,6 +62,37 @@ def answering(record, **more):
 
 def values(message, name="arrays"):
     return {key: array.numpy() for key, array in message.content[name].items()}
+
+
+def end_programs(home):
+    """End every process that was started with this Flower home, by its id; return when none is left."""
+    mark = f"FLWR_HOME={home}".encode()
+    for _ in range(100):
+        rest = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ") if mark in environ_of(path)]
+        if not rest:
+            return
+        for number in rest:
+            try:
+                os.kill(number, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.2)
+    raise AssertionError(f"processes {rest} are still there")
+
+
+def environ_of(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture(scope="session")
+def end_all():
+    """Return what ends all programs of a Flower home."""
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("processes that are left over can be found on Linux only")
+    return end_programs
 
 
 @pytest.fixture

@@ -98,13 +98,87 @@ def test_noise_is_new_where_a_nodes_state_was_put_back(by_hand):
 
 
 @pytest.mark.parametrize(
-    "defence", [GaussianNoise(std=0), TopK(share=1.0), Chain(links=(TopK(), GaussianNoise(std=0)))]
+    "defence",
+    [
+        GaussianNoise(std=0),
+        GaussianNoise(std=0, clip=1.0),
+        TopK(share=1.0),
+        Chain(links=(TopK(), GaussianNoise(std=0))),
+    ],
 )
 def test_a_strength_that_means_off_is_refused(defence):
     with pytest.raises(
         InvalidValue, match=r"`protect` needs a defence that changes messages. Got .* instead, which means off"
     ):
         protect(defence)
+
+
+def test_privacy_without_noise_is_refused():
+    with pytest.raises(InvalidValue, match="Got local_dp with `multiplier` 0 instead, which adds no noise"):
+        protect(LocalDP(multiplier=0))
+
+
+def test_noise_alone_is_a_defence_though_everything_is_shared():
+    assert protect(TopK(share=1.0, noise=0.1)).defence.noise == 0.1
+
+
+def said(caplog):
+    return [line.message for line in caplog.records if "update" in line.message]
+
+
+@pytest.mark.parametrize(
+    ("defence", "sentence"),
+    [
+        (GaussianNoise(std=0.5), "gaussian_noise(std=0.5): noise norm 2.29 beside an update norm of 4.58."),
+        (
+            GaussianNoise(std=0.5, clip=2.0),
+            "gaussian_noise(clip=2.0, std=0.5): noise norm 4.58 beside an update norm of 4.58, which is clipped to 2.",
+        ),
+        (
+            LocalDP(clip=9.0, multiplier=0.5),
+            "local_dp(clip=9.0, multiplier=0.5): noise norm 20.6 beside an update norm of 4.58.",
+        ),
+        (TopK(share=0.5), "top_k(share=0.5): an update of norm 4.58 was changed by 3.16."),
+    ],
+)
+def test_the_log_says_once_in_a_run_how_large_the_noise_is(by_hand, caplog, defence, sentence):
+    context, mod = by_hand.context(), protect(defence)
+    caplog.set_level("INFO")
+    for _ in range(2):
+        reply = played(by_hand, mod, context)
+    assert said(caplog) == [sentence]
+    # It is the node's own: nothing of it is sent.
+    assert "noise norm" not in repr(reply.content)
+    played(by_hand, mod, by_hand.context(run=2))
+    assert said(caplog) == [sentence] * 2
+
+
+def test_noise_in_units_of_the_clip_has_that_deviation(by_hand):
+    before, after = {"weight": np.zeros(20_000, np.float32)}, {"weight": np.full(20_000, 3.0, np.float32)}
+    mod = protect(GaussianNoise(std=0.5, clip=2.0))
+    sent = by_hand.values(played(by_hand, mod, before=before, after=after))["weight"]
+    assert abs(sent.std() - 1.0) < 0.02
+    # The update is shortened from 424 to 2.
+    assert abs(sent.mean() - 2 / 20_000**0.5) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("links", "start"),
+    [
+        ((TopK(), GaussianNoise()), "gaussian_noise after top_k puts noise on the entries that top_k left out"),
+        ((GaussianNoise(), Pruning()), "pruning after gaussian_noise chooses entries by their noise"),
+        ((LaplaceNoise(), LocalDP()), "local_dp after laplace_noise shortens the noise together with the update"),
+    ],
+)
+def test_a_link_that_undoes_another_is_warned_about(caplog, links, start):
+    protect(Chain(links=links))
+    [warning] = [line for line in caplog.records if line.levelname == "WARNING"]
+    assert warning.message.startswith(start)
+
+
+def test_a_chain_without_such_a_link_is_not(caplog):
+    protect(Chain(links=(LocalDP(), GaussianNoise(std=0.1))))
+    assert not caplog.records
 
 
 def test_the_same_mod_twice_adds_noise_twice(by_hand):

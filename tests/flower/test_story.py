@@ -43,7 +43,7 @@ def added(path: Path, before: str, line: str, imports: str) -> None:
 
 
 @contextmanager
-def superlink(home: Path, launch):
+def superlink(home: Path, launch, end_all):
     """Run a SuperLink for simulations on a free port, and end it and whatever it started."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -67,7 +67,7 @@ def superlink(home: Path, launch):
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
-        end_rest(f"FLWR_HOME={home}".encode())
+        end_all(home)
 
 
 def wait_for(port: int, process: subprocess.Popen) -> None:
@@ -80,40 +80,16 @@ def wait_for(port: int, process: subprocess.Popen) -> None:
     raise AssertionError("the SuperLink did not come up")
 
 
-def end_rest(mark: bytes) -> None:
-    """End every process that was started with our own Flower home and outlived the SuperLink, by its id."""
-    for _ in range(100):
-        rest = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ") if mark in environ_of(path)]
-        if not rest:
-            return
-        for number in rest:
-            try:
-                os.kill(number, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
-        time.sleep(0.2)
-    raise AssertionError(f"processes {rest} outlived the SuperLink")
-
-
-def environ_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
 @pytest.fixture(scope="module")
-def trained(launch, tmp_path_factory):
+def trained(launch, end_all, tmp_path_factory):
     """Train the app in Flower's simulation, with one line on each side; return its folder and what it said."""
-    if not Path("/proc/self/environ").exists():
-        pytest.skip("processes that are left over can be found on Linux only")
     folder = tmp_path_factory.mktemp("story") / "app"
     shutil.copytree(APP, folder)
     added(folder / "quickstart" / "client_app.py", "app = ClientApp()\n", f"{PROTECT}\n", IMPORTS)
     strategy = "    strategy = FedAvg(fraction_evaluate=1.0)\n"
     recorded = RECORD.format(folder=folder / "captures")
     added(folder / "quickstart" / "server_app.py", strategy, recorded, "from leaktight.flower import record\n")
-    with superlink(folder.parent / "home", launch) as environment:
+    with superlink(folder.parent / "home", launch, end_all) as environment:
         settings = f"examples=1 batch-size=1 save-to='{folder / 'final.safetensors'}'"
         nodes = "num-supernodes=2 client-resources-num-cpus=1"
         words = [TOOLS / "flwr", "run", ".", "ours", "--stream", "-c", settings, "--federation-config", nodes]

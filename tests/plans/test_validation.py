@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import pytest
 
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.scenario import Content, Control
 from leaktight.core.threat import ThreatModel
+from leaktight.defences import GaussianNoise, TopK
 from leaktight.plans.control import control_cells
 from leaktight.plans.validation import validate_plan
 from leaktight.running.fingerprint import Fingerprints
@@ -58,3 +59,15 @@ def test_seats_and_checks_of_a_plugin_count(toy_plan: Callable[..., Any], scenar
         validate_plan(plan.model_copy(update={"probes": {label: away}}))
     with pytest.raises(InvalidValue, match="There are too many victims"):
         validate_plan(plan.model_copy(update={"grid": plan.grid.model_copy(update={"victims": "all"})}))
+
+
+def test_a_chain_whose_links_undo_each_other_is_warned_about_once(
+    toy_plan: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    chains = (
+        Chain(links=(TopK(share=0.1), GaussianNoise(std=0.1))),
+        Chain(links=(TopK(share=0.1), GaussianNoise(std=0.2))),
+    )
+    validate_plan(toy_plan(defences=chains))
+    [warning] = caplog.records
+    assert warning.message.startswith("gaussian_noise after top_k puts noise on the entries")

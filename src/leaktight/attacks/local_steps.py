@@ -25,12 +25,14 @@ class LocalSteps:
         learning_rate: the size of each.
         momentum: how much of the last one is kept.
         adaptive: whether they are Adam's, with torch's default moments.
+        weight_decay: how much of the parameters is added to each gradient.
     """
 
     count: int = 1
     learning_rate: float = 1.0
     momentum: float = 0.0
     adaptive: bool = False
+    weight_decay: float = 0.0
 
     @classmethod
     def of(cls, facts: Mapping[str, float]) -> LocalSteps:
@@ -40,6 +42,7 @@ class LocalSteps:
             learning_rate=facts.get("learning_rate", 1.0),
             momentum=facts.get("momentum", 0.0),
             adaptive=bool(facts.get("adaptive")),
+            weight_decay=facts.get("weight_decay", 0.0),
         )
 
     @property
@@ -55,6 +58,17 @@ class LocalSteps:
     def moments(self, tensors: Tensors) -> Moments:
         """Return the moments before the first step."""
         return {name: (torch.zeros_like(tensor), torch.zeros_like(tensor)) for name, tensor in tensors.items()}
+
+    def decay(self, gradient: Tensors, parameters: Tensors) -> Tensors:
+        """Return what a step follows: its gradient, and its share of the parameters.
+
+        Example:
+            >>> LocalSteps(weight_decay=0.5).decay({"weight": torch.ones(1)}, {"weight": torch.full((1,), 4.0)})
+            {'weight': tensor([3.])}
+        """
+        if not self.weight_decay:
+            return gradient
+        return {name: each + self.weight_decay * parameters[name] for name, each in gradient.items()}
 
     def move(self, gradient: Tensors, moments: Moments, step: int) -> tuple[dict[str, Tensor], Moments]:
         """Return how one step moves each parameter, and the moments after it.

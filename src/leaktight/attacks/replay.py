@@ -172,7 +172,7 @@ class Replay:
                     "Steps of which only some entries are used cannot be unrolled. Attack the gradient of one step "
                     "instead."
                 )
-            moves, moments = self.steps.move(belief.means, moments, step)
+            moves, moments = self.steps.move(self.steps.decay(belief.means, current), moments, step)
             current = {name: tensor + moves[name] for name, tensor in current.items()}
             moved = {name: self.steps.noise(belief.noise_of(name), belief.means[name], step) for name in belief.noise}
             noise = {name: noise.get(name, Noise()) + each for name, each in moved.items()}
@@ -190,7 +190,7 @@ class Replay:
         for number in range(1, self.steps.count + 1):
             each = {name: self.steps.noise(step.noise_of(name), step.means[name], number) for name in step.noise}
             noise = {name: noise.get(name, Noise()) + each[name] for name in each}
-        return Belief(self.steps.average_move(step.means), noise, examples=self.examples)
+        return Belief(self.steps.average_move(self.steps.decay(step.means, point)), noise, examples=self.examples)
 
 
 def features_of(task: Task, tensors: Tensors, inputs: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from leaktight.captures.as_captured import AsCaptured
 from leaktight.captures.capture import Capture, read_captures, write_capture
+from leaktight.captures.known import Known
 from leaktight.captures.manifest import Manifest
 from leaktight.captures.recorder import Recorder
 from leaktight.captures.scenario import Captured
@@ -11,6 +12,7 @@ __all__ = [
     "AsCaptured",
     "Capture",
     "Captured",
+    "Known",
     "Manifest",
     "Recorder",
     "read_captures",

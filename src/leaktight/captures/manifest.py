@@ -8,26 +8,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from leaktight.captures.known import REPLAYED, Known, is_adaptive
 from leaktight.core.document import parse_json
 from leaktight.core.errors import InvalidValue
 from leaktight.core.factory import is_reference
 from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.message import Kind
 from leaktight.core.private import reason
-from leaktight.core.value import Value
 
 ENDING = ".capture.json"
 LARGEST_GUESS = 1 << 27
 """How many numbers all examples behind one message may have: an attack must hold several times as many."""
 _SHOWN = 300
 
-Count = Annotated[int, Field(ge=1, le=10**9)]
 Party = Annotated[str, Field(pattern=r"^[\w.:@ -]{1,100}$")]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$")]
 
 
-class Manifest(Value):
-    """What whoever saw a message knows of it. `None` and an empty text stand for what is not known.
+class Manifest(Known):
+    """What whoever saw a message knows of it: which one it is, where its tensors are, and what `Known` has of it.
 
     Args:
         kind: `gradient`, the mean over a batch, or `update`, new parameters minus old ones.
@@ -37,17 +36,6 @@ class Manifest(Value):
         tensors: the file with what was sent, beside the manifest.
         parameters: the file with what the sender was sent before.
         model: `package.module:function` that makes the model; empty if whoever audits is to name it.
-        shape: the shape of one example.
-        classes: how many classes there are.
-        mean: what is taken off each channel before the model sees it; empty for nothing.
-        std: what each channel is divided by then.
-        examples: how many examples are behind the message, all local steps together.
-        batch_size: how many of them are behind one local step.
-        local_steps: how many steps an update took.
-        learning_rate: the size of each step.
-        momentum: how much of the last step is kept, in [0, 1).
-        adaptive: whether the steps were made by an optimiser that scales each entry, such as Adam.
-        training: whether layers were in training mode.
         format: how captures are written.
 
     Example:
@@ -63,17 +51,6 @@ class Manifest(Value):
     tensors: FileName
     parameters: FileName
     model: str = ""
-    shape: tuple[Count, ...] | None = Field(None, max_length=8)
-    classes: Annotated[int, Field(ge=2, le=10**6)] | None = None
-    mean: tuple[float, ...] = Field((), max_length=10_000)
-    std: tuple[Annotated[float, Field(gt=0)], ...] = Field((), max_length=10_000)
-    examples: Count | None = None
-    batch_size: Count | None = None
-    local_steps: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    learning_rate: Annotated[float, Field(gt=0)] | None = None
-    momentum: float = Field(0.0, ge=0, lt=1)
-    adaptive: bool = False
-    training: bool | None = None
     format: Literal[1] = 1
 
     @field_validator("model")
@@ -85,10 +62,6 @@ class Manifest(Value):
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Manifest:
-        if len(self.mean) != len(self.std):
-            raise InvalidValue(
-                f"A manifest must have as many `mean` as `std`. Got {len(self.mean)} and {len(self.std)} instead."
-            )
         if self.sender == self.receiver:
             raise InvalidValue(
                 f"A manifest must have a `receiver` other than its `sender`. Got {self.sender!r} for both."
@@ -110,7 +83,22 @@ class Manifest(Value):
         """How many examples are behind one local step, as far as is known; 1 if it is not."""
         if self.batch_size is not None:
             return self.batch_size
-        return max(1, (self.examples or 1) // (self.local_steps or 1))
+        return max(1, (self._examples or 1) // (self.local_steps or 1))
+
+    @property
+    def _examples(self) -> int | None:
+        """How many examples are behind the message; where nobody knows, as many as the sender says it has."""
+        return self.examples or self.dataset_size
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether its steps are taken for those of an optimiser that scales each entry, such as Adam."""
+        return is_adaptive(self.optimiser)
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether its optimiser is one whose steps can be replayed as they are, or nobody knows which it is."""
+        return self.optimiser is None or self.optimiser in REPLAYED
 
     def facts(self) -> dict[str, float]:
         """Return the message's facts as an attacker supposes them: what is not known is taken as small as it can be.
@@ -118,15 +106,16 @@ class Manifest(Value):
         An update of unknown steps is taken as one step of size 1. If it was one step, its direction is then right, and
         its scale is not.
         """
-        facts = {"examples": float(self.examples or self.step_size * (self.local_steps or 1))}
+        facts = {"examples": float(self._examples or self.step_size * (self.local_steps or 1))}
         if Kind(self.kind) is Kind.UPDATE:
             known = self.local_steps is not None and self.learning_rate is not None
             facts |= {
                 "local_steps": float(self.local_steps or 1),
                 "batch_size": float(self.step_size),
                 "learning_rate": self.learning_rate if known and self.learning_rate else 1.0,
-                "momentum": self.momentum,
+                "momentum": self.momentum or 0.0,
             }
+            facts |= {"weight_decay": self.weight_decay} if known and self.weight_decay else {}
             facts |= {"adaptive": 1.0} if self.adaptive else {}
         return facts
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from leaktight.captures.capture import difference, make_capture_folder, write_capture
 from leaktight.captures.manifest import Manifest
+from leaktight.captures.training import read_optimiser
 from leaktight.captures.truth import write_truth
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
@@ -30,8 +32,10 @@ class Recorder:
         reference: `package.module:function` that makes the model, for whoever audits; it can be given then, too.
         shape: the shape of one example; taken from `batch` if that is given.
         sender: the name under which messages are kept.
-        mean: what is taken off each channel before the model sees it, if that happens outside the model.
+        mean: what is taken off each channel before the model sees it, outside the model; empty if nothing is, None if
+            you do not know.
         std: what each channel is divided by then.
+        optimiser: what makes the steps of updates; its learning rate, momentum and weight decay are read off it.
         truth: where to keep the examples themselves, for an owner who wants the audit graded; None keeps none.
 
     Example:
@@ -49,9 +53,10 @@ class Recorder:
     reference: str = ""
     shape: tuple[int, ...] | None = None
     sender: str = "model"
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
     truth: Path | str | None = None
+    optimiser: torch.optim.Optimizer | None = None
     _next: int = dataclasses.field(default=0, init=False, repr=False)
     _batches: dict[str, Batch] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
@@ -106,7 +111,7 @@ class Recorder:
             after: the state dict after them; None takes the model's.
             examples: how many examples are behind them, all steps together.
             batch: inputs and labels of all steps, in order.
-            known: `batch_size`, `local_steps`, `learning_rate`, `momentum`, `adaptive`, as in `Manifest`.
+            known: `batch_size`, `local_steps`, `optimiser`, `learning_rate`, `momentum`, `weight_decay`, as in `Known`.
 
         Returns:
             The manifest that was written.
@@ -117,7 +122,8 @@ class Recorder:
                 "An update to record must differ from what was there before. Got the same tensors; "
                 "copy the state dict before training."
             )
-        return self._write(before, update, "update", batch, examples=examples, **known)
+        seen = {} if self.optimiser is None else read_optimiser(self.optimiser)
+        return self._write(before, update, "update", batch, examples=examples, **{**seen, **known})
 
     def _write(
         self,

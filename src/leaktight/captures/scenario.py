@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import torch
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 from torch import nn
 
 from leaktight.captures.as_captured import AsCaptured
 from leaktight.captures.capture import LARGEST_FILE, Capture, read_captures
+from leaktight.captures.known import Known, unknown_settings
 from leaktight.captures.manifest import ENDING
 from leaktight.captures.sender import exchange, has_vanished, undefended_message
 from leaktight.captures.task import load_state, mixing_layers, outputs_in, random_layers, task_of
-from leaktight.captures.truth import read_truth
+from leaktight.captures.truth import read_truth, truth_files
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.digest import digest
@@ -50,11 +52,12 @@ class Captured(Scenario):
         model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the
             parameters and buffers that were captured.
         shape: the shape of one example; empty if the manifests say it.
-        truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds
-            are looked at.
+        truth: the file with the private batches, or a folder of such files; empty if nobody gave them. With it, only
+            messages whose batch it holds are looked at.
         public: public examples of the same kind, of which the test part is taken; without them the chance level is that
             of grey or noise.
         rounds: look at these rounds only; empty for all.
+        known: what is known of how all messages were made, where their manifests do not say it.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """
 
@@ -65,6 +68,8 @@ class Captured(Scenario):
     truth: Location = ""
     public: SerializeAsAny[Source] | None = None
     rounds: tuple[int, ...] = ()
+    # Left out where it is empty, so that audits of before it was there keep their keys.
+    known: Known = Field(Known(), exclude_if=lambda known: known == Known())
     device: DeviceName = "cpu"
 
     @property
@@ -79,8 +84,11 @@ class Captured(Scenario):
 
     def _all_captures(self) -> list[Capture]:
         """Return the messages of the chosen rounds, by round and sender."""
-        captures = read_captures(Path(self.folder))
-        return [capture for capture in captures if not self.rounds or capture.manifest.round in self.rounds]
+        return [
+            dataclasses.replace(capture, manifest=capture.manifest.fill(self.known))
+            for capture in read_captures(Path(self.folder))
+            if not self.rounds or capture.manifest.round in self.rounds
+        ]
 
     def files(self) -> list[Path]:
         """Return every file that messages and truth are read from, by name, and none that lies beside them."""
@@ -88,7 +96,7 @@ class Captured(Scenario):
         manifests = [capture.manifest for capture in read_captures(folder)]
         names = {name for manifest in manifests for name in (manifest.tensors, manifest.parameters)}
         paths = [*folder.glob(f"*{ENDING}"), *(folder / name for name in names)]
-        return [*sorted(paths), *([Path(self.truth)] if self.truth else [])]
+        return [*sorted(paths), *(truth_files(Path(self.truth)) if self.truth else [])]
 
     def captures(self) -> list[Capture]:
         """Return the messages that are looked at: all that were seen, or those whose private batch is known."""
@@ -133,7 +141,11 @@ class Captured(Scenario):
         module, manifest, shape = self.module(capture).eval(), capture.manifest, self.shape_of(capture)
         classes = outputs_in(module, shape) or _classes(capture, module.state_dict())
         task = task_of(
-            module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None
+            module,
+            shape,
+            classes,
+            self.model.head,
+            (manifest.mean, manifest.std) if manifest.mean and manifest.std else None,
         )
         return dataclasses.replace(task, model=task.model.to(device_of(self.device)))
 
@@ -223,6 +235,13 @@ class Captured(Scenario):
             "captures.several_examples": float(sum(manifest.facts()["examples"] > 1 for manifest in manifests)),
             "captures.batch_norms": float(len(mixing_layers(module)) if in_training else 0),
             "captures.dropouts": float(len(random_layers(module)) if in_training else 0),
+            **{
+                f"captures.assumed_{name}": float(number)
+                for name, number in Counter(
+                    name for manifest in manifests for name in unknown_settings(manifest, manifest.kind == "update")
+                ).items()
+            },
+            "captures.not_replayed": float(sum(not manifest.is_replayed for manifest in manifests)),
             "captures.vanished": float(sum(has_vanished(task, asked, sent) for asked, sent in pairs)),
         }
 
@@ -237,7 +256,8 @@ def _require_known(plain: Message | None) -> Message:
     if plain is None:
         raise Refusal(
             "What would have been sent without defence cannot be computed: the number or size of local steps is "
-            "unknown, or Adam took them. Give `local_steps` and `learning_rate` when messages are recorded."
+            "unknown, or another optimiser than SGD took them. State them, such as `--known local_steps=1 "
+            "--known learning_rate=0.1`, or when messages are recorded."
         )
     return plain
 

@@ -30,8 +30,8 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     """Return the parameters that a sender was sent and what it answered, as the messages of a transcript.
 
     Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain
-    step is handed on as the gradient that it is, -update / learning rate, so that no search depends on the step's size;
-    so is one of unknown steps, as if it were one step of size 1.
+    step is handed on as the gradient that it is, -update / learning rate - weight decay * parameters, so that no search
+    depends on the step's size; so is one of unknown steps, as if it were one step of size 1.
 
     Args:
         capture: the message.
@@ -60,7 +60,8 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     answer = {name: sent[name].to(wanted[name]) for name in kept}
     kind, facts = Kind(manifest.kind), manifest.facts()
     if kind is Kind.UPDATE and facts["local_steps"] == 1 and not manifest.adaptive:
-        answer = {name: -tensor / facts["learning_rate"] for name, tensor in answer.items()}
+        rate, decay = facts["learning_rate"], facts.get("weight_decay", 0.0)
+        answer = {name: -tensor / rate - decay * asked[name] for name, tensor in answer.items()}
         kind, facts = Kind.GRADIENT, {"examples": facts["examples"]}
     return (
         Message(Kind.PARAMETERS, manifest.receiver, manifest.sender, manifest.round, asked),
@@ -96,7 +97,7 @@ def undefended_message(task: Task, asked: Message, sent: Message, batch: Batch, 
             f"The truth of `{manifest.name}` must hold as many examples as its manifest says, {manifest.examples}. "
             f"Got {len(batch)} instead."
         )
-    if manifest.unknown_steps or manifest.adaptive:
+    if manifest.unknown_steps or manifest.adaptive or not manifest.is_replayed:
         return None
     replay = Replay.of(_in_training(task) if manifest.training is not False else task, sent)
     targets = F.one_hot(batch.labels, task.classes).to(batch.inputs)

@@ -31,17 +31,32 @@ def write_truth(path: Path, batches: Mapping[str, Batch]) -> None:
     write_private(path, pack_tensors(tensors))
 
 
+def truth_files(path: Path) -> list[Path]:
+    """Return the file with private batches, or those in a folder, where several owners may have put one each.
+
+    Raises:
+        InvalidValue: it is a folder without such a file.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob("*.safetensors"))
+    if not files:
+        raise InvalidValue(f"The folder `{path}` holds no private batches (`*.safetensors`). Name the one that does.")
+    return files
+
+
 def read_truth(path: Path, keys: list[str]) -> dict[str, Batch]:
     """Read the private batches behind captures, by `SENDER/ROUND`; messages without one are left out.
 
     Args:
-        path: the file that the owner wrote: safetensors with `SENDER/ROUND/inputs` and `SENDER/ROUND/labels`.
+        path: the file that the owner wrote: safetensors with `SENDER/ROUND/inputs` and `SENDER/ROUND/labels`. Or a
+            folder with such files.
         keys: the messages that were captured.
 
     Raises:
         InvalidValue: the file cannot be read, has another form, or knows none of the messages.
     """
-    tensors = read_tensors(path)
+    tensors = {name: tensor for file in truth_files(path) for name, tensor in read_tensors(file).items()}
     if tensors.keys() == {INPUTS, LABELS} and len(keys) == 1:
         tensors = {f"{keys[0]}/{name}": tensor for name, tensor in tensors.items()}
     odd = [name for name in tensors if name.rpartition("/")[2] not in (INPUTS, LABELS) or "/" not in name]

@@ -71,15 +71,21 @@ def audit(
     ] = None,
     truth: Annotated[
         Path | None,
-        typer.Option(help="The private batches behind recorded messages (safetensors): grades them.", metavar="FILE"),
+        typer.Option(help="The private batches behind recorded messages (safetensors): grades them.", metavar="PATH"),
     ] = None,
     shape: Annotated[str | None, typer.Option(help="The shape of one recorded example, such as 1,28,28.")] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How recorded messages were made, such as momentum=0.9; repeat it for more.", metavar="NAME=VALUE"
+        ),
+    ] = None,
 ) -> None:
     """Measure what shared messages leak, with and without defences, and write a report.
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.captured import of_captures
+    from leaktight.cli.captured import answer_first, of_captures
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
@@ -89,8 +95,8 @@ def audit(
     from leaktight.running import run
     from leaktight.running.time_budget import read_budget, read_time
 
-    if captured is not None or truth is not None or shape is not None:
-        plan = of_captures(captured, truth, shape, file, preset, model, data, head)
+    if captured is not None or truth is not None or shape is not None or known:
+        plan = of_captures(captured, truth, shape, file, preset, model, data, head, known or ())
     else:
         plan = choose_plan(file, preset, model, data, head)
     if seed is not None:
@@ -107,6 +113,9 @@ def audit(
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):
+        first = "" if captured is None else answer_first(plan, folder, pool, device, bar.step)
+        if first:
+            typer.echo(first, err=True)
         records = run(plan, folder, workers=pool, device=device, progress=bar.step, budget=limit)
     summary = summarise(records)
     show(records, list(plan.scenarios), summary=summary)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from leaktight.captures import read_captures
+from leaktight.captures import AsCaptured, Known, read_captures
+from leaktight.core.display import join_words
 from leaktight.core.errors import InvalidValue
 from leaktight.data import from_text as data_from
+from leaktight.findings.summary import summarise
 from leaktight.models import Factory
 from leaktight.models import from_text as model_from
 from leaktight.plans import capture_plan
+from leaktight.plans.captured import cheapest
 from leaktight.plans.plan import Plan
+from leaktight.running import run
+from leaktight.running.scheduler import Progress
+from leaktight.running.worker_pool import Workers
 
 
 def of_captures(
@@ -22,21 +30,25 @@ def of_captures(
     model: str | None,
     data: str | None,
     head: str | None,
+    known: Sequence[str] = (),
 ) -> Plan:
     """Return the plan for an audit of captures.
 
     Args:
         folder: where they are.
-        truth: the private batches behind them.
+        truth: the private batches behind them: a file, or a folder of files.
         shape: the shape of one example, as numbers between commas.
         file: a plan in TOML, which captures have no need of.
         preset: `standard` searches as long as the attacks' sources do.
         model: the person's own model.
         data: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         head: the model's last linear layer.
+        known: what is known of how they were made, `NAME=VALUE` each.
     """
     if folder is None:
-        raise InvalidValue("`--truth` and `--shape` are about recorded messages. Name their folder with `--captured`.")
+        raise InvalidValue(
+            "`--truth`, `--shape` and `--known` are about recorded messages. Name their folder with `--captured`."
+        )
     if file is not None:
         raise InvalidValue(f"Give recorded messages or a plan, not both. Got `--captured {folder}` and `{file}`.")
     own = None if model is None else model_from(model)
@@ -60,7 +72,56 @@ def of_captures(
             "The model of recorded messages must be given with `--model package.module:function`. Got none "
             f"instead{trusted}."
         )
-    return capture_plan(folder, own, truth, wanted, public, thorough=preset == "standard")
+    return capture_plan(folder, own, truth, wanted, public, thorough=preset == "standard", known=read_known(known))
+
+
+def read_known(words: Sequence[str]) -> Known:
+    """Return what a command line states of how messages were made.
+
+    Example:
+        >>> known = read_known(["learning-rate=0.1", "mean=none"])
+        >>> known.learning_rate, known.mean, known.momentum
+        (0.1, (), None)
+    """
+    fields: dict[str, Any] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not value:
+            raise InvalidValue(f"What is known must be given as `NAME=VALUE`, such as `momentum=0.9`. Got {word!r}.")
+        several = name in ("mean", "std", "shape")
+        parts = () if value == "none" else tuple(part.strip() for part in value.split(","))
+        fields[name.strip().replace("-", "_")] = parts if several else value
+    return Known(**fields)
+
+
+def answer_first(
+    plan: Plan, folder: Path, workers: Workers, device: str | None, progress: Progress | None = None
+) -> str:
+    """Measure what the cheapest attacks get from recorded messages, and say it before the long searches begin.
+
+    What is measured is kept in the folder, and is not measured again.
+
+    Args:
+        plan: the plan of the whole audit.
+        folder: the audit's folder.
+        workers: who measures.
+        device: as for `run`.
+        progress: as for `run`.
+
+    Returns:
+        The sentences; nothing if no attack is cheap.
+    """
+    first = cheapest(plan)
+    if first is None:
+        return ""
+    summary = summarise(run(first, folder, workers=workers, device=device, progress=progress))
+    found = [
+        sentence
+        for judgement, sentence in zip(summary.judgements, summary.verdict, strict=True)
+        if isinstance(judgement.defence, AsCaptured)
+    ]
+    names = join_words(list(first.probes))
+    return f"First answer, by {names}: {' '.join(found or summary.verdict)} Longer searches follow."
 
 
 def sizes(text: str) -> tuple[int, ...]:

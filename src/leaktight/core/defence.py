@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny
 
 from leaktight.core.channel import Channel
+from leaktight.core.effect import Effect, find_conflicts
 from leaktight.core.errors import InvalidValue
 from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local
@@ -120,6 +122,28 @@ class Defence(Registered):
         An attacker who combines messages about the same examples then learns more.
         """
         return self.promise is not None
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """What it does to a whole message that another link of a chain can undo."""
+        return frozenset()
+
+    @property
+    def message_bound(self) -> float | None:
+        """The norm that a message does not exceed before any noise; None if there is no such bound."""
+        return None
+
+    def noise_norm(self, entries: int) -> float:
+        """Return the root mean square norm of the noise that it adds to a message.
+
+        Args:
+            entries: how many entries the message has.
+        """
+        return 0.0
+
+    def conflicts(self) -> tuple[str, ...]:
+        """Return a sentence for each part of it that undoes another one."""
+        return ()
 
     @property
     def label_bound(self) -> LabelBound | None:
@@ -257,6 +281,35 @@ class Chain(Defence):
     def redraws(self) -> bool:
         """Whether any link does."""
         return any(link.redraws for link in self.links)
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Those of all links."""
+        return frozenset[Effect]().union(*(link.effects for link in self.links))
+
+    @property
+    def message_bound(self) -> float | None:
+        """The smallest bound of a link."""
+        return min((link.message_bound for link in self.links if link.message_bound is not None), default=None)
+
+    def noise_norm(self, entries: int) -> float:
+        """Return that of all links together, as if no link changed the noise of another."""
+        return math.hypot(*(link.noise_norm(entries) for link in self.links))
+
+    def conflicts(self) -> tuple[str, ...]:
+        """Return a sentence for each link that undoes an earlier one, and what links say of themselves.
+
+        Example:
+            >>> from leaktight.defences import GaussianNoise, TopK
+            >>> Chain(links=(TopK(noise=0.1),)).conflicts()
+            ()
+            >>> [sentence] = Chain(links=(TopK(), GaussianNoise())).conflicts()
+            >>> sentence.partition(":")[0]
+            'gaussian_noise after top_k puts noise on the entries that top_k left out'
+        """
+        parts = links(self)
+        undone = find_conflicts([(part.kind, part.effects) for part in parts])
+        return tuple(dict.fromkeys([*undone, *(sentence for part in parts for sentence in part.conflicts())]))
 
     @property
     def states_channel(self) -> bool:

@@ -49,6 +49,19 @@ def clip_each(tensors: Tensors, bound: float) -> dict[str, Tensor]:
     return clipped
 
 
+def clip_message(tensors: Tensors, bound: float) -> Tensors:
+    """Return a whole message at norm `bound` if it was longer; half precision comes back in single.
+
+    Example:
+        >>> clip_message({"weight": torch.tensor([3.0, 4.0])}, 1.0)["weight"]
+        tensor([0.6000, 0.8000])
+    """
+    if not tensors:
+        return tensors
+    clipped = clip_each({name: tensor[None] for name, tensor in tensors.items()}, bound)
+    return {name: tensor[0] for name, tensor in clipped.items()}
+
+
 def round_to(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """Return a tensor in another precision, rounded towards zero, so that no norm grows; what overflows is infinite.
 

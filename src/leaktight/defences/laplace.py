@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -20,14 +21,16 @@ class LaplaceNoise(AdditiveNoise):
 
     .. math:: \tilde g = g + z, \qquad p(z) = \frac{1}{2b} e^{-|z| / b}, \qquad \mathrm{Var}(z) = 2 b^2.
 
-    This is not differential privacy: nothing bounds the message that the noise is added to, so there is no epsilon. For
-    that, take `dp_sgd`.
+    This is not differential privacy: without `clip` nothing bounds the message that the noise is added to, and with it
+    no epsilon is accounted for. For that, take `dp_sgd` or `local_dp`.
 
     Where messages really leave, the noise comes from a secret key (docs/secrets.md).
 
     Args:
-        scale: \(b\), in the message's own unit, in [0, inf); 0 is off, more is stronger.
+        scale: \(b\), in the message's own unit, or in that of `clip`, in [0, inf); 0 is off, more is stronger.
         each: `message` adds noise once to what goes out, `step` to the gradient of every local step.
+        clip: the norm that a message is shortened to first if it is longer; the scale is then in units of it. None
+            leaves the length as it is.
 
     Example:
         >>> import torch
@@ -58,10 +61,15 @@ class LaplaceNoise(AdditiveNoise):
         return self.scale == 0
 
     @property
+    def deviation(self) -> float:
+        """The root of the variance, in the message's unit."""
+        return math.sqrt(2) * self.scale * self.unit
+
+    @property
     def law(self) -> AddNoise:
         """A Laplace law."""
-        return AddNoise(laplace=self.scale)
+        return AddNoise(laplace=self.scale * self.unit)
 
     def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus Laplace noise."""
-        return tensor + self.scale * draws.laplace_like(tensor)
+        return tensor + self.scale * self.unit * draws.laplace_like(tensor)

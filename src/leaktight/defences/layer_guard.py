@@ -15,6 +15,7 @@ from leaktight.channels.layers import OnLayers
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Chain, Defence, Gradient, Strength
 from leaktight.core.draws import public_draws
+from leaktight.core.effect import Effect
 from leaktight.core.errors import InvalidValue, Refusal, unknown
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, layer_of
@@ -143,6 +144,15 @@ class LayerGuard(Defence):
     def redraws(self) -> bool:
         """Whether the guard does, if it guards anything."""
         return bool(self.count) and self.guard.redraws
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Those of the guard, on its layers; a bound on some layers is none on the message."""
+        return self.guard.effects - {"bound"}
+
+    def conflicts(self) -> tuple[str, ...]:
+        """Return those of the guard."""
+        return self.guard.conflicts()
 
     def stamp(self) -> Hashable:
         """Return the layers in the file, and the stamp of the guard; public data are looked at themselves."""

@@ -10,11 +10,12 @@ import torch
 from leaktight.channels.clip import Clip
 from leaktight.channels.noise import AddNoise
 from leaktight.core.channel import Channel
+from leaktight.core.effect import Effect
 from leaktight.core.local import SPENT, Local
-from leaktight.core.message import Message, Tensors
+from leaktight.core.message import Message
 from leaktight.core.task import Task
 from leaktight.defences import accountant
-from leaktight.defences.clipping import clip_each, round_to
+from leaktight.defences.clipping import clip_message, round_to
 from leaktight.defences.finite import finite
 from leaktight.defences.gaussian_mechanism import GaussianMechanism
 
@@ -64,6 +65,20 @@ class LocalDP(GaussianMechanism):
     kind: Literal["local_dp"] = "local_dp"
     title: ClassVar[str] = "local DP"
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """It bounds a message, and adds noise to every entry."""
+        return frozenset({"bound", "noise"}) if self.multiplier else frozenset({"bound"})
+
+    @property
+    def message_bound(self) -> float:
+        """The clip."""
+        return self.clip
+
+    def noise_norm(self, entries: int) -> float:
+        """Return that of Gaussian noise in units of the clip."""
+        return float(self.clip * self.multiplier * entries**0.5)
+
     def channel(self, task: Task) -> Channel:
         """State that a message is clipped as a whole, and gets noise."""
         noise = (AddNoise(std=self.clip * self.multiplier),) if self.multiplier else ()
@@ -73,7 +88,7 @@ class LocalDP(GaussianMechanism):
         """Clip, add noise, and note what has been spent so far."""
         self.require_gradients(message)
         finite(message, self.kind)
-        bounded = _clip(message.tensors, self.clip)
+        bounded = clip_message(message.tensors, self.clip)
         noise = self.clip * self.multiplier
         # Any two clipped messages lie within twice the clip: that is what the noise is measured by.
         cost = torch.tensor(accountant.step_cost(1.0, self.multiplier / 2), dtype=torch.float64)
@@ -87,11 +102,3 @@ class LocalDP(GaussianMechanism):
         # Half precision comes back only after the noise: what rounding does then, it does to what is private already.
         sent = {name: round_to(tensor, message.tensors[name].dtype) for name, tensor in noisy.items()}
         return finite(dataclasses.replace(message, tensors=sent), self.kind)
-
-
-def _clip(tensors: Tensors, clip: float) -> Tensors:
-    """Return a message at norm `clip` if it was longer."""
-    if not tensors:
-        return tensors
-    clipped = clip_each({name: tensor[None] for name, tensor in tensors.items()}, clip)
-    return {name: tensor[0] for name, tensor in clipped.items()}

@@ -11,6 +11,7 @@ from torch import Tensor
 from leaktight.channels.largest import KeepLargest
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
+from leaktight.core.effect import Effect
 from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.core.task import Task
@@ -53,6 +54,11 @@ class Pruning(Defence):
     def memoryless(self) -> bool:
         """It looks at nothing but the message."""
         return True
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Entries that are pruned are zero."""
+        return frozenset({"zeros"}) if self.rate else frozenset()
 
     def channel(self, task: Task) -> Channel:
         """State which entries of each tensor go out."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from leaktight.channels.largest import KeepLargest
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
+from leaktight.core.effect import Effect
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
@@ -69,6 +70,15 @@ class TopK(Defence):
     def memoryless(self) -> bool:
         """Whether there is no residual of earlier messages."""
         return not self.residual
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Entries that stay back are zero; its own noise is only on those that go out."""
+        return frozenset({"zeros"}) if self.share < 1 else frozenset()
+
+    def noise_norm(self, entries: int) -> float:
+        """Return that of the noise on the entries that go out."""
+        return float(self.noise * self._count(entries) ** 0.5)
 
     @property
     def states_channel(self) -> bool:

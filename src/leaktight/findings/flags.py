@@ -21,6 +21,8 @@ from leaktight.findings.flags_captures import (
     local_steps_unknown,
     not_graded,
     objective_against_noise,
+    optimiser_not_replayed,
+    settings_assumed,
     vanishing_gradients,
     without_truth,
 )
@@ -65,6 +67,8 @@ CHECKS: tuple[Check, ...] = (
     dropout_in_training,
     label_counts_unknown,
     local_steps_unknown,
+    settings_assumed,
+    optimiser_not_replayed,
     diverged,
     captured_not_broken,
 )

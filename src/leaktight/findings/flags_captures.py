@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured, Captured
+from leaktight.captures.known import SETTINGS, phrase_assumptions
 from leaktight.core.attack import Attack
 from leaktight.core.display import join_words
 from leaktight.core.probe import DIVERGED, OBJECTIVE, Attempt
@@ -16,6 +17,8 @@ from leaktight.findings.display import label_of
 from leaktight.findings.flag import Flag
 from leaktight.findings.kind import LeakKind, leak_kinds
 
+_ASSUMED = ("optimiser", "momentum", "weight_decay", "examples", "mean")
+"""Settings that are assumed and have no flag of their own."""
 FITS = 0.5
 """An objective below this share of what is left on noise counts as explained."""
 
@@ -153,7 +156,35 @@ def local_steps_unknown(records: Sequence[Record]) -> list[Flag]:
         "local_steps_unknown",
         "How many local steps of what size made {count} of {total} captured updates is unknown: each was attacked as "
         "one step, so that only "
-        "its direction counts. Record `local_steps` and `learning_rate`; an attacker can guess them.",
+        "its direction counts. State them, such as `--known local_steps=1 --known learning_rate=0.1`; an attacker can "
+        "guess them.",
+    )
+
+
+def settings_assumed(records: Sequence[Record]) -> list[Flag]:
+    """What nobody recorded of how messages were made is assumed, and said."""
+    found = [record for record in _on_captures(records) if isinstance(record.cell.defence, AsCaptured)]
+    names = [name for name in _ASSUMED if any(record.notes.get(f"captures.assumed_{name}", 0) for record in found)]
+    if not names:
+        return []
+    failed = not any(_succeeds(record) for record in found)
+    stated = " ".join(f"--known {part.strip()}" for name in names for part in _words(SETTINGS[name].stated))
+    said = (
+        f"Nobody recorded how the captured messages were made, so attacks assumed {phrase_assumptions(names)}. "
+        f"{'If that is wrong, an attack that fails shows nothing. ' if failed else ''}"
+        f"State what is true, such as `{stated}`."
+    )
+    return [Flag("settings_assumed", said, _keys(found), "doubt" if failed else "info")]
+
+
+def optimiser_not_replayed(records: Sequence[Record]) -> list[Flag]:
+    """Attacks replay plain SGD, with momentum or not, and Adam; steps of any other optimiser are taken for those."""
+    return _flag_note(
+        records,
+        "not_replayed",
+        "optimiser_not_replayed",
+        "The steps of {count} of {total} captured updates were made by an optimiser that attacks do not replay: they "
+        "took them for those of SGD or Adam, and a failure may be that. Read the numbers as a lower bound of the leak.",
     )
 
 
@@ -195,6 +226,16 @@ def captured_not_broken(records: Sequence[Record]) -> list[Flag]:
             )
             flags.append(Flag("captured_not_broken", said, _keys([*open_to, *sent]), "info"))
     return flags
+
+
+def _words(stated: str) -> list[str]:
+    """Return what is stated to a recorder as the command line takes it.
+
+    Example:
+        >>> _words("mean=(), std=()"), _words("optimiser='sgd'")
+        (['mean=none', 'std=none'], ['optimiser=sgd'])
+    """
+    return [part.replace("()", "none").replace("'", "") for part in stated.split(", ")]
 
 
 def _on_captures(records: Sequence[Record]) -> list[Record]:

@@ -147,6 +147,17 @@ def store_of(context: Context, defence: Defence, folder: Path | None) -> Store:
     return ContextStore(context, defence) if folder is None else FolderStore(context, defence, folder)
 
 
+def begins_run(context: Context, defence: Defence, folder: Path | None = None) -> bool:
+    """Return whether a node has not yet begun a message under this defence in its run.
+
+    Args:
+        context: the node's context.
+        defence: whose memory is looked at.
+        folder: as for `load_memory`.
+    """
+    return store_of(context, defence, folder).read().run != context.run_id
+
+
 def load_memory(context: Context, defence: Defence, folder: Path | None = None) -> Local:
     """Return what a node remembers of a defence, ready for its next message.
 

@@ -17,7 +17,8 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.claimed_sampling import ClaimedSampling, LoaderSampling
 from leaktight.flower.codec import record_of
-from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
+from leaktight.flower.defence_memory import begins_run, load_memory, make_state_folder, save_memory
+from leaktight.flower.protect import warn_conflicts
 from leaktight.learning.gradient import gradient, require_each_once
 
 _PRIVATE = "private"
@@ -155,6 +156,8 @@ def defend_training(
         >>> list(own.arrays())
         ['weight', 'bias']
     """
+    if begins_run(context, defence, None if state is None else Path(state).expanduser()):
+        warn_conflicts(defence)
     mode = model.training
     classes = outputs_in(model, shape) or 2
     public = task_of(model, shape, classes, head, statistics)

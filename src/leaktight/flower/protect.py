@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from pathlib import Path
 
 import torch
 from flwr.app import ArrayRecord, Context, Error, Message, MessageType, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 from flwr.common.constant import ErrorCode
+from flwr.common.logger import log
 from torch import Tensor
 
 from leaktight.core.defence import Chain, Defence, Gradient, Undefended
@@ -18,7 +20,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
 from leaktight.flower.codec import examples_in, matching_record, record_of, tensors_of
-from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
+from leaktight.flower.defence_memory import begins_run, load_memory, make_state_folder, save_memory
 
 _log = logging.getLogger(__name__)
 _ELSEWHERE = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
@@ -79,6 +81,7 @@ class Protection:
         _refuse_bytes(content)
         if not content.array_records:
             return content
+        first = begins_run(context, self.defence, self.folder)
         local = load_memory(context, self.defence, self.folder)
         defended = RecordDict({name: record for name, record in content.items() if not isinstance(record, ArrayRecord)})
         before: dict[tuple[str, str], Tensor] = {}
@@ -90,6 +93,8 @@ class Protection:
             after |= {(name, array): tensor for array, tensor in new.items()}
         several = len(content.array_records) > 1
         sent = self._defend_update(before, after, several, local, examples_in(content))
+        if first:
+            log(logging.INFO, describe_change(self.defence, before, after, sent))
         for name in content.array_records:
             defended[name] = record_of({array: tensor for (record, array), tensor in sent.items() if record == name})
         save_memory(context, self.defence, local, self.folder)
@@ -125,6 +130,36 @@ Places = dict[tuple[str, str], Tensor]
 """Tensors by the name of their record and their own."""
 
 
+def describe_change(defence: Defence, before: Places, after: Places, sent: Places) -> str:
+    """Return how large an update is and how much a defence changes it, for the log of the party whose update it is.
+
+    Noise is given by the norm that it has on average, which says nothing of the draw.
+
+    Args:
+        defence: the defence.
+        before: what was received.
+        after: what the app answered.
+        sent: what goes out.
+
+    Example:
+        >>> from leaktight.defences import GaussianNoise
+        >>> zero, one = {("arrays", "weight"): torch.zeros(4)}, {("arrays", "weight"): torch.ones(4)}
+        >>> describe_change(GaussianNoise(std=0.5, clip=1.0), zero, one, one)
+        'gaussian_noise(clip=1.0, std=0.5): noise norm 1 beside an update norm of 2, which is clipped to 1.'
+    """
+    moved = {place: old for place, old in before.items() if old.is_floating_point()}
+    entries = sum(old.numel() for old in moved.values())
+    norm, changed = (
+        math.sqrt(sum(float((new[place].double() - old[place].double()).square().sum()) for place in moved))
+        for new, old in ((after, before), (sent, after))
+    )
+    noise, bound = defence.noise_norm(entries), defence.message_bound
+    if not noise:
+        return f"{defence}: an update of norm {norm:.3g} was changed by {changed:.3g}."
+    clipped = f", which is clipped to {bound:.3g}" if bound is not None and norm > bound else ""
+    return f"{defence}: noise norm {noise:.3g} beside an update norm of {norm:.3g}{clipped}."
+
+
 def protect(defence: Defence, state: str | Path | None = None) -> Protection:
     """Return a mod that defends every update of a ClientApp, however it trains.
 
@@ -134,6 +169,9 @@ def protect(defence: Defence, state: str | Path | None = None) -> Protection:
     pass as they are, and reveal what they reveal. Whatever cannot be defended is not sent: any fault, an array that was
     not received, bytes in a config record, an update that is not finite, or arrays in the reply to an `evaluate` or
     `query` message, makes an error reply.
+
+    The log of the node says once in each run how large the noise is beside the update. A chain in which a link undoes
+    another one is warned about.
 
     Every message's noise comes from a new key of 256 secret bits of the operating system, which is kept nowhere: nobody
     can draw it again. Memory (residuals) and notes (an epsilon) are kept in the context's state on the node. Put it
@@ -148,7 +186,8 @@ def protect(defence: Defence, state: str | Path | None = None) -> Protection:
     Example:
         >>> from flwr.clientapp import ClientApp
         >>> from leaktight.defences import GaussianNoise, TopK
-        >>> app = ClientApp(mods=[protect(Chain(links=(TopK(share=0.1), GaussianNoise(std=0.01))))])
+        >>> app = ClientApp(mods=[protect(GaussianNoise(std=0.05, clip=1.0))])
+        >>> app = ClientApp(mods=[protect(TopK(share=0.1, noise=0.01))])
         >>> protect(Undefended())
         Traceback (most recent call last):
         ...
@@ -158,7 +197,14 @@ Got none instead, which does nothing to them.
     fault = _fault(defence)
     if fault:
         raise InvalidValue(f"`protect` needs a defence that changes messages. Got {fault}.")
+    warn_conflicts(defence)
     return Protection(defence, make_state_folder(state))
+
+
+def warn_conflicts(defence: Defence) -> None:
+    """Say in the log which link of a chain undoes another one."""
+    for sentence in defence.conflicts():
+        log(logging.WARNING, sentence)
 
 
 def _fault(defence: Defence) -> str:
@@ -171,8 +217,11 @@ def _fault(defence: Defence) -> str:
             else f"{defence.kind} instead, which does nothing to them"
         )
     acts, strength = defence.hooks(), defence.strength
-    if strength is not None and strength.off is not None and getattr(defence, strength.field) == strength.off:
-        return f"{defence.kind} with `{strength.field}` {strength.off:g} instead, which means off"
+    value = None if strength is None else getattr(defence, strength.field)
+    if strength is not None and value == strength.off and not defence.noise_norm(1):
+        return f"{defence.kind} with `{strength.field}` {value:g} instead, which means off"
+    if strength is not None and strength.stronger == "up" and value == 0 and not defence.noise_norm(1):
+        return f"{defence.kind} with `{strength.field}` 0 instead, which adds no noise"
     others = [hook for hook in _ELSEWHERE if hook in acts]
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)
     if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,15 @@ from flwr.clientapp.typing import ClientAppCallable
 from torch import Tensor
 
 from leaktight.captures.capture import difference, write_capture
+from leaktight.captures.known import Known
+from leaktight.captures.manifest import Manifest
 from leaktight.core.errors import LeaktightError
 from leaktight.flower.codec import examples_in, matching_record, tensors_of
+from leaktight.flower.settings import read_settings
 
 _log = logging.getLogger(__name__)
-_NAMES = {
-    "learning_rate": ("lr", "learning-rate", "learning_rate"),
-    "batch_size": ("batch-size", "batch_size"),
-    "epochs": ("local-epochs", "local_epochs", "epochs"),
-    "local_steps": ("local-steps", "local_steps", "steps"),
-    "momentum": ("momentum",),
-    "round": ("server-round", "server_round"),
-}
-"""Under which names apps put their settings into a train message's configuration."""
+_ROUND = ("server-round", "server_round")
+"""Under which names apps put the round into a train message's configuration."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +40,15 @@ class Tap:
         received = RecordDict(dict(message.content.items()))
         reply = call_next(message, context)
         if not reply.has_error():
-            write_exchange(self.folder, f"node-{context.node_id}", None, received, reply.content, self.known)
+            write_exchange(
+                self.folder,
+                f"node-{context.node_id}",
+                None,
+                received,
+                reply.content,
+                self.known,
+                dict(context.run_config),
+            )
         return reply
 
 
@@ -51,7 +56,8 @@ def tap(folder: Path | str, **known: Any) -> Tap:
     """Return a mod that writes every update of a ClientApp to a folder on the node, as it goes out.
 
     Put it before `protect` among the mods to see what leaves, or behind it to see what would have left. Nothing of the
-    examples is written. A capture that cannot be written is logged; the training run continues.
+    examples is written. A capture that cannot be written is logged; the training run continues. How participants train
+    is learned as `record` learns it, and from the run's configuration.
 
     Args:
         folder: where captures are written; use one for each run.
@@ -61,12 +67,31 @@ def tap(folder: Path | str, **known: Any) -> Tap:
         >>> from flwr.clientapp import ClientApp
         >>> app = ClientApp(mods=[tap("captures", shape=(1, 28, 28), batch_size=32)])
     """
-    return Tap(Path(folder), known)
+    return Tap(Path(folder), check_known(known))
+
+
+def check_known(known: dict[str, Any]) -> dict[str, Any]:
+    """Return what a person states of a training run, checked; a model or function is put by its reference.
+
+    Raises:
+        InvalidValue: a field is none, or has a value that it cannot have.
+    """
+    stated = dict(known)
+    model = stated.pop("model", "")
+    reference = model if isinstance(model, str) else f"{model.__module__}:{model.__qualname__}"
+    checked = {name: value for name, value in Known(**stated) if value is not None}
+    return {**checked, **({"model": reference} if reference else {})}
 
 
 def write_exchange(
-    folder: Path, sender: str, round: int | None, received: RecordDict, content: RecordDict, known: dict[str, Any]
-) -> None:
+    folder: Path,
+    sender: str,
+    round: int | None,
+    received: RecordDict,
+    content: RecordDict,
+    known: dict[str, Any],
+    run_config: dict[str, Any] | None = None,
+) -> Manifest | None:
     """Write one exchange as a capture; a fault is logged, because a recorder must not end a training run.
 
     Args:
@@ -76,6 +101,10 @@ def write_exchange(
         received: what the participant was sent.
         content: what it answered.
         known: what is known beside that.
+        run_config: the configuration of the run, if it is known.
+
+    Returns:
+        What was written beside the tensors; None if nothing was.
     """
     try:
         before: dict[str, Tensor] = {}
@@ -86,47 +115,64 @@ def write_exchange(
             old = tensors_of(matching_record(name, received, content))
             before |= {prefix + array: tensor for array, tensor in old.items()}
             after |= {prefix + array: tensor for array, tensor in tensors_of(record).items()}
-        facts = facts_of(received, examples_in(content), known)
-        number = facts.pop("round") if round is None else round
-        write_capture(
-            folder, before, difference(before, after), kind="update", sender=sender, **{**facts, "round": number}
+        asked = _joined(received)
+        facts = facts_of((_joined(content), asked, run_config or {}), examples_in(content), known)
+        return write_capture(
+            folder,
+            before,
+            difference(before, after),
+            kind="update",
+            sender=sender,
+            round=round_in(received) if round is None else round,
+            **facts,
         )
     except (LeaktightError, OSError, ValueError) as error:
         _log.warning("A message of %s could not be recorded: %s", sender, error)
+        return None
 
 
-def facts_of(received: RecordDict, examples: int | None, known: dict[str, Any]) -> dict[str, Any]:
-    """Return what a manifest can say of an update: what its recorder knows, then what the message's configuration says.
+def facts_of(configs: Sequence[Mapping[str, Any]], examples: int | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a manifest can say of an update: what its recorder knows, then what configurations say.
 
     A participant with n examples that trains E epochs in batches of B takes E * ceil(n / B) steps over E * n examples.
+    One that takes S steps trains on S * B examples, or on the n that it reports if these make S batches. What does not
+    follow is left out.
 
     Args:
-        received: what the participant was sent.
-        examples: how many examples it says it has.
-        known: settings that the recorder was given; `epochs` is understood too.
+        configs: that of the reply, that of the train message, and that of the run.
+        examples: how many examples the participant says it has, or trained on.
+        known: settings that the recorder was given.
 
     Example:
-        >>> from flwr.app import ConfigRecord
-        >>> config = RecordDict({"config": ConfigRecord({"lr": 0.1, "server-round": 3})})
-        >>> facts = facts_of(config, 50, {"batch_size": 20, "epochs": 2, "shape": (1, 8, 8)})
-        >>> facts["local_steps"], facts["examples"], facts["learning_rate"], facts["round"]
-        (6, 100, 0.1, 3)
+        >>> facts = facts_of([{"lr": 0.1}], 50, {"batch_size": 20, "epochs": 2, "shape": (1, 8, 8)})
+        >>> facts["local_steps"], facts["examples"], facts["learning_rate"]
+        (6, 100, 0.1)
+        >>> "examples" in facts_of([{"lr": 0.1}], 50, {})
+        False
     """
-    config = {key: value for record in received.config_records.values() for key, value in record.items()}
-    facts: dict[str, Any] = {"round": 0}
-    for name, names in _NAMES.items():
-        value = next((number for each in names if (number := _number(config.get(each))) is not None), None)
-        if value is not None:
-            facts[name] = value if name in ("learning_rate", "momentum") else int(value)
-    facts |= known
-    epochs = facts.pop("epochs", None)
-    if examples is not None and "examples" not in facts:
-        facts["examples"] = examples * (epochs or 1)
-    size = facts.get("batch_size")
-    if "local_steps" not in facts and examples is not None and epochs and size:
-        facts["local_steps"] = epochs * math.ceil(examples / size)
+    facts = {**read_settings(*configs), **known}
+    if examples is not None:
+        facts.setdefault("dataset_size", examples)
+    size, epochs, steps = facts.get("batch_size"), facts.get("epochs"), facts.get("local_steps")
+    if examples is not None and size is not None:
+        # A batch is never larger than the data set.
+        facts["batch_size"] = size = min(size, examples)
+    if examples is not None and epochs is not None and steps is None:
+        facts.setdefault("examples", examples * epochs)
+        if size is not None:
+            facts["local_steps"] = epochs * math.ceil(examples / size)
+    elif steps is not None and size is not None:
+        whole = examples is not None and math.ceil(examples / size) == steps
+        facts.setdefault("examples", examples if whole else steps * size)
     return facts
 
 
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+def round_in(received: RecordDict) -> int:
+    """Return the server's round that a message's configuration names; 0 if it names none."""
+    config = _joined(received)
+    numbers = [config[name] for name in _ROUND if name in config]
+    return int(numbers[0]) if numbers and isinstance(numbers[0], int) and not isinstance(numbers[0], bool) else 0
+
+
+def _joined(content: RecordDict) -> dict[str, Any]:
+    return {key: value for record in content.config_records.values() for key, value in record.items()}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
 
-from leaktight.attacks import LabelReading, Strongest
+from leaktight.attacks import Analytic, LabelReading, Strongest
+from leaktight.attacks.linear_layer import first_linear_of_inputs
 from leaktight.attacks.suite import scale
-from leaktight.captures import AsCaptured, Captured
+from leaktight.captures import AsCaptured, Captured, Known
 from leaktight.captures.capture import Capture
 from leaktight.core.attack import Attack
 from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Scenario
+from leaktight.core.task import Task
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data.source import Source
 from leaktight.metrics import standard
@@ -33,6 +36,7 @@ def capture_plan(
     shape: tuple[int, ...] = (),
     public: Source | None = None,
     thorough: bool = False,
+    known: Known | None = None,
 ) -> Plan:
     """Return the plan for an audit of captured messages.
 
@@ -43,10 +47,11 @@ def capture_plan(
         folder: where the captures are.
         model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you
             recorded yourself.
-        truth: the file with the private batches; None if nobody gives them.
+        truth: the file with the private batches, or a folder of such files; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
         public: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         thorough: whether to search four times as long, on four times as many messages.
+        known: what is known of how all messages were made, where their manifests do not say it.
     """
     scenario = Captured(
         folder=str(folder),
@@ -54,6 +59,7 @@ def capture_plan(
         shape=shape,
         truth=str(truth or ""),
         public=public,
+        known=known or Known(),
         device="cpu",
     )
     captures = scenario.captures()
@@ -64,7 +70,7 @@ def capture_plan(
         defences=(AsCaptured(),) if truth else (),
         probes={
             name: Attempt(attack=attack, threat=_threat(captures, attack, public), metrics=standard())
-            for name, attack in _attacks(thorough, bool(truth)).items()
+            for name, attack in _attacks(thorough, bool(truth), scenario.task(captures[0])).items()
         },
         grid=Grid(
             batch_sizes=tuple(sorted(sizes)),
@@ -74,11 +80,22 @@ def capture_plan(
     )
 
 
-def _attacks(thorough: bool, graded: bool) -> dict[str, Attack]:
-    """Return the suite, and what reads labels alone where somebody grades it."""
+def cheapest(plan: Plan) -> Plan | None:
+    """Return the part of a plan whose attacks take seconds; None if there is none.
+
+    Its cells are those of the whole plan, so that what is measured by it need not be measured again.
+    """
+    cheap = {name: probe for name, probe in plan.probes.items() if isinstance(probe, Attempt) and probe.attack.simple}
+    return plan.model_copy(update={"probes": cheap}) if cheap else None
+
+
+def _attacks(thorough: bool, graded: bool, task: Task) -> dict[str, Attack]:
+    """Return what takes seconds and fits, then the suite; what reads labels alone only where somebody grades it."""
     suite = Strongest(members=scale(Strongest().suite(), THOROUGH)) if thorough else Strongest()
     # Labels that nobody grades stand beside the pictures of a search.
-    return {**({"label_reading": LabelReading()} if graded else {}), suite.kind: suite}
+    labels = (LabelReading(),) if graded else ()
+    algebra = (Analytic(),) if first_linear_of_inputs(task.model, math.prod(task.shape)) else ()
+    return {attack.kind: attack for attack in (*labels, *algebra, suite)}
 
 
 def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> ThreatModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Set
 
 from leaktight.core.errors import InvalidValue, did_you_mean
@@ -11,15 +12,20 @@ from leaktight.learning.protocol import SERVER
 from leaktight.plans.plan import Plan
 
 WIRE = "wire"
+_log = logging.getLogger(__name__)
 
 
 def validate_plan(plan: Plan) -> None:
     """Load the data, build the model and seat the attackers, for every scenario and seed.
 
+    Chains in which a link undoes another one are warned about; what they leak is still worth knowing.
+
     Raises:
         InvalidValue: data or model cannot be used, a defence cannot be agreed on, a batch is larger than what a
             participant owns, or a seat or a stage is not there.
     """
+    for sentence in dict.fromkeys(sentence for defence in plan.defences for sentence in defence.conflicts()):
+        _log.warning(sentence)
     grid = plan.grid
     victims = None if isinstance(grid.victims, str) else grid.victims
     for scenario in plan.scenarios.values():

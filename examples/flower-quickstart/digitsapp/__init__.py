@@ -1,0 +1,1 @@
+"""A small Flower app: handwritten digits, PyTorch, FedAvg, and one line of Leaktight on each side."""

@@ -84,7 +84,7 @@ class Profile:
     @property
     def asked(self) -> str:
         """What an attack on a property asks of the examples, in words."""
-        return asked_of(self.place.measured_in)
+        return asked_of(self.place.measured_in, self.place.class_names)
 
 
 def of_layers(name: str) -> bool:

@@ -10,7 +10,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.scenario import Scenario
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
-from leaktight.findings.display import title_of
+from leaktight.findings.display import class_name, title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import GUESSING, auc_ends, turned, weight
 from leaktight.findings.layer_measure import LayerMeasure
@@ -75,8 +75,8 @@ class Property(LeakKind):
         chance = GUESSING if reading.chance is None else reading.chance
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples {asked_of(row.measured_in)} with AUC "
-            f"{reading.value:.2f} "
+            f"from one shared message {who} tells whether its examples "
+            f"{asked_of(row.measured_in, row.class_names)} with AUC {reading.value:.2f} "
             f"({ends}guessing gets {chance:.2g}){other_way}"
         )
 
@@ -87,7 +87,7 @@ class Property(LeakKind):
 
     def measure(self, row: Row) -> str:
         """Say what is told."""
-        return f"AUC, how well it is told whether examples {asked_of(row.measured_in)}"
+        return f"AUC, how well it is told whether examples {asked_of(row.measured_in, row.class_names)}"
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting.
@@ -196,10 +196,14 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
 
 
-def asked_of(scenario: Scenario | None) -> str:
+def asked_of(scenario: Scenario | None, class_names: Sequence[str] = ()) -> str:
     """Say what an attack on the property asks of the examples, as far as the settings of the data tell.
 
     Nothing is loaded.
+
+    Args:
+        scenario: where it was measured.
+        class_names: what its classes are called.
 
     Example:
         >>> from leaktight.data import Parity
@@ -209,7 +213,7 @@ def asked_of(scenario: Scenario | None) -> str:
         'have the private property'
     """
     data = None if scenario is None else scenario.to_dict().get("data")
-    return _asked(data) if isinstance(data, dict) else UNNAMED
+    return _asked(data, class_names) if isinstance(data, dict) else UNNAMED
 
 
 def of_class(scenario: Scenario) -> bool:
@@ -218,9 +222,12 @@ def of_class(scenario: Scenario) -> bool:
     return isinstance(data, dict) and data.get("kind") == "class_property"
 
 
-def _asked(data: dict[str, Any]) -> str:
+def _asked(data: dict[str, Any], class_names: Sequence[str]) -> str:
     if data.get("kind") == "class_property":
-        return "are of the commonest class" if data.get("label") is None else f"are of class {data['label']}"
+        label = data.get("label")
+        return (
+            f"are of class {class_name(label, class_names)}" if isinstance(label, int) else "are of the commonest class"
+        )
     named = data.get("private_property")
     name = " or ".join(map(str, named)) if isinstance(named, list) else named
     if not isinstance(name, str) or not name:

@@ -148,12 +148,10 @@ def _grid(planned: Grid, settings: Mapping[str, Any]) -> Grid:
     return Grid.model_validate({**dict(planned), **settings})
 
 
-def _defences(given: Named | Iterable[Named]) -> tuple[Defence, ...]:
+def _defences(given: Any) -> tuple[Defence, ...]:
     """Return defences from values, kinds or settings; every fault is found at once."""
-    if not isinstance(given, Iterable):
-        each: list[Any] = [given]
-    else:
-        each = [given] if isinstance(given, Defence | str | Mapping) else list(given)
+    is_single = isinstance(given, Defence | str | Mapping) or not isinstance(given, Iterable)
+    each: list[Any] = [given] if is_single else list(given)
     faults, found = Faults(), list[Defence]()
     for number, named in enumerate(each):
         if isinstance(named, Defence):

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from rich.console import Console
@@ -50,10 +51,9 @@ class _NotebookLine:
     """One line below a cell that changes in place."""
 
     def __init__(self) -> None:
-        from IPython.display import display
-
+        display: Any = import_module("IPython.display").display
         self._last = 0.0
-        self._handle: Any = display(_line("preparing", 0, 0), raw=True, display_id=True)
+        self._handle = display(_line("preparing", 0, 0), raw=True, display_id=True)
 
     def step(self, step: Step) -> None:
         """Take in how far the audit is."""

@@ -55,7 +55,10 @@ class LeakVerdict:
 
 
 class TableRow(NamedTuple):
-    """One row of a result's table: the numbers of a `LeakVerdict`; None where there is none."""
+    """One row of a result's table: the numbers of a `LeakVerdict`; None where there is none.
+
+    `leaks_when` says whether a high or a low value of the metric means a leak.
+    """
 
     defence: str
     leak: str
@@ -66,6 +69,7 @@ class TableRow(NamedTuple):
     low: float | None
     high: float | None
     chance: float | None
+    leaks_when: str | None
     price: float | None
     price_low: float | None
     price_high: float | None
@@ -75,9 +79,9 @@ class Table(list[TableRow]):
     """The rows of a result's table, where pandas is not installed; shown as aligned text.
 
     Example:
-        >>> Table([TableRow("no defence", "images", "leaks", "dlg2019", "psnr", 38.0, *[None] * 6)])
-        defence     leak    verdict  attack   metric  value  low  high  chance  price  price_low  price_high
-        no defence  images  leaks    dlg2019  psnr    38     -    -     -       -      -          -
+        >>> Table([TableRow("no defence", "images", "leaks", "dlg2019", "psnr", 38.0, *[None] * 7)])
+        defence     leak    verdict  attack   metric  value  low  high  chance  leaks_when  price  price_low  price_high
+        no defence  images  leaks    dlg2019  psnr    38     -    -     -       -           -      -          -
     """
 
     def __repr__(self) -> str:
@@ -180,9 +184,13 @@ def _row(verdict: LeakVerdict) -> TableRow:
         verdict.leak,
         verdict.verdict,
         verdict.attack,
-        *((None,) * 5 if reading is None else (reading.name, reading.value, reading.low, reading.high, reading.chance)),
+        *((None,) * 6 if reading is None else _numbers(reading)),
         *((None,) * 3 if price is None else (price.value, price.low, price.high)),
     )
+
+
+def _numbers(reading: Reading) -> tuple[str, float, float | None, float | None, float | None, str | None]:
+    return reading.name, reading.value, reading.low, reading.high, reading.chance, reading.leaks
 
 
 def _count(verdicts: Sequence[LeakVerdict]) -> Counter[Verdict]:

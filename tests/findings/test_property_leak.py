@@ -103,6 +103,11 @@ def test_what_is_asked_comes_from_settings_alone(data, words):
     assert of_class(scenario) is isinstance(data, ClassProperty)
 
 
+def test_a_class_in_place_of_a_property_is_called_by_its_name():
+    scenario = Federated(data=ClassProperty(data=Parity(), label=1), model=MLP())
+    assert question_of(scenario, ("even", "odd")) == "are of class odd"
+
+
 def test_a_scenario_of_another_kind_has_no_name_for_it(made):
     assert question_of(made.SCENARIO) == "have the private property"
     assert not of_class(made.SCENARIO)

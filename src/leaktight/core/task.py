@@ -126,6 +126,7 @@ class Task:
         wire: parameter name to its name in messages; `None` for a parameter that stays home.
         agreed: what else the parties agreed on before training: names that a defence chose in public, by the defence's
             key.
+        names: what the classes are called, in their order; empty if nobody says.
     """
 
     model: Model
@@ -135,6 +136,7 @@ class Task:
     classes: int
     wire: Callable[[str], str | None] = same_name
     agreed: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False)
+    names: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
     def forward(self, parameters: Tensors, inputs: Tensor) -> Any:
         """Run the model with these parameters in place of its own."""

@@ -123,6 +123,16 @@ def gist(made: Registered | type[Registered]) -> str:
     return " ".join((inspect.getdoc(made) or "").partition("\n\n")[0].split()).replace("`", "")
 
 
+def class_name(label: int, names: Sequence[str] = ()) -> str:
+    """Return what a class is called: its name, or its number if nobody says.
+
+    Example:
+        >>> class_name(1, ("cat", "dog")), class_name(7)
+        ('dog', '7')
+    """
+    return names[label] if 0 <= label < len(names) else str(label)
+
+
 def not_broken(attacks: Sequence[str]) -> str:
     """Say that attacks did not get through, and which they were: nothing is known of any other.
 

@@ -91,7 +91,7 @@ class Labels(LeakKind):
         head="label AUC",
         column="label AUC",
         asked="are of one class",
-        asked_in=lambda scenario: question_of(scenario) if of_class(scenario) else "",
+        asked_in=lambda scenario, names: question_of(scenario, names) if of_class(scenario) else "",
         measured=PROPERTY_AUC,
         prefix="label_",
         word="label",

@@ -10,7 +10,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.scenario import Scenario
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
-from leaktight.findings.display import title_of
+from leaktight.findings.display import class_name, title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import GUESSING, auc_ends, is_inverted, weight
 from leaktight.findings.layer_measure import LayerMeasure
@@ -41,7 +41,7 @@ class Property(LeakKind):
         head="property AUC",
         column="property AUC",
         asked=UNNAMED,
-        asked_in=lambda scenario: "" if of_class(scenario) else question_of(scenario),
+        asked_in=lambda scenario, names: "" if of_class(scenario) else question_of(scenario, names),
         measured=PROPERTY_AUC,
         word="property",
         information="v_information",
@@ -77,8 +77,9 @@ class Property(LeakKind):
         chance = GUESSING if reading.chance is None else reading.chance
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples {question_of(row.measured_in)} with AUC "
-            f"{reading.value:.2f} ({ends}guessing gets {chance:.2g}){other_way}"
+            f"from one shared message {who} tells whether its examples "
+            f"{question_of(row.measured_in, row.class_names)} with AUC {reading.value:.2f} "
+            f"({ends}guessing gets {chance:.2g}){other_way}"
         )
 
     def short(self, row: Row) -> str:
@@ -88,7 +89,7 @@ class Property(LeakKind):
 
     def measure(self, row: Row) -> str:
         """Say what is told."""
-        return f"AUC, how well it is told whether examples {question_of(row.measured_in)}"
+        return f"AUC, how well it is told whether examples {question_of(row.measured_in, row.class_names)}"
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting.
@@ -197,10 +198,14 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
 
 
-def question_of(scenario: Scenario | None) -> str:
+def question_of(scenario: Scenario | None, class_names: Sequence[str] = ()) -> str:
     """Say what an attack on the property asks of the examples, as far as the settings of the data tell.
 
     Nothing is loaded.
+
+    Args:
+        scenario: where it was measured.
+        class_names: what its classes are called.
 
     Example:
         >>> from leaktight.data import Parity
@@ -210,7 +215,7 @@ def question_of(scenario: Scenario | None) -> str:
         'have the private property'
     """
     data = None if scenario is None else scenario.to_dict().get("data")
-    return _question(data) if isinstance(data, dict) else UNNAMED
+    return _question(data, class_names) if isinstance(data, dict) else UNNAMED
 
 
 def of_class(scenario: Scenario) -> bool:
@@ -219,9 +224,12 @@ def of_class(scenario: Scenario) -> bool:
     return isinstance(data, dict) and data.get("kind") == "class_property"
 
 
-def _question(data: dict[str, Any]) -> str:
+def _question(data: dict[str, Any], class_names: Sequence[str]) -> str:
     if data.get("kind") == "class_property":
-        return "are of the commonest class" if data.get("label") is None else f"are of class {data['label']}"
+        label = data.get("label")
+        return (
+            f"are of class {class_name(label, class_names)}" if isinstance(label, int) else "are of the commonest class"
+        )
     named = data.get("private_property")
     name = " or ".join(map(str, named)) if isinstance(named, list) else named
     if not isinstance(name, str) or not name:

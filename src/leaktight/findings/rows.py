@@ -64,6 +64,7 @@ class Row:
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
         measured_in: the scenario itself; None if it is not known.
+        class_names: what the classes of the data are called, in their order; empty if nobody says.
     """
 
     scenario: int
@@ -92,6 +93,7 @@ class Row:
     unpriced: str = ""
     layer: str = ""
     measured_in: Scenario | None = None
+    class_names: tuple[str, ...] = ()
 
     @property
     def behind(self) -> int:
@@ -275,6 +277,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
         layer=_inverted_layer(attack),
         measured_in=cell.scenario,
+        class_names=next((record.class_names for record in done if record.class_names), ()),
     )
     if attack is None:
         return row

@@ -86,7 +86,7 @@ class Federated(Staged):
         statistics = data.statistics() if self.normalise else None
         classes = data.classes + self.spare_classes
         model = self.model.build(data.shape, classes, seed_of(seed, "model"), statistics)
-        return classification(model.to(device_of(self.device)), data.shape, classes)
+        return classification(model.to(device_of(self.device)), data.shape, classes, data.names)
 
     def content(self, seed: int) -> Content:
         """The model, and what it makes of a few test examples."""

@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 import pytest
 
+from leaktight.attacks import Direction, PropertyInference
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
+from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Content, Control
-from leaktight.core.threat import ThreatModel
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.plans.control import control_cells
 from leaktight.plans.validation import validate_plan
 from leaktight.running.fingerprint import Fingerprints
@@ -58,3 +60,25 @@ def test_seats_and_checks_of_a_plugin_count(toy_plan: Callable[..., Any], scenar
         validate_plan(plan.model_copy(update={"probes": {label: away}}))
     with pytest.raises(InvalidValue, match="There are too many victims"):
         validate_plan(plan.model_copy(update={"grid": plan.grid.model_copy(update={"victims": "all"})}))
+
+
+def test_what_the_attacker_knows_must_not_contradict_its_attacks(
+    toy_plan: Callable[..., Any], toys: ModuleType
+) -> None:
+    plan = toy_plan()
+    [probe] = plan.probes.values()
+    needy = {
+        name: Attempt(attack=attack, threat=ThreatModel(knows=frozenset(knows)), metrics=probe.metrics)
+        for name, attack, knows in (
+            ("granted", Direction(), {Knows.HINTS}),
+            ("direction", Direction(), ()),
+            ("property", PropertyInference(), {Knows.HINTS}),
+        )
+    }
+    with pytest.raises(InvalidValue) as caught:
+        validate_plan(plan.model_copy(update={"probes": needy}))
+    assert str(caught.value) == (
+        "What the attacker `knows` contradicts the attacks: direction needs hints and property needs auxiliary. Add "
+        "that to `knows` in `[threat]`, or leave these attacks out."
+    )
+    validate_plan(plan.model_copy(update={"probes": {"granted": needy["granted"]}}))

@@ -61,8 +61,8 @@ def test_the_same_victims_are_paired(hits, audit):
     difference = line.differences[1]
     assert (difference.victims, difference.read.value) == (8, -0.75)
     assert difference.read.high < 0
-    assert say_read(difference).startswith("75.0 points less (95 % interval ")
-    assert say_read(difference).endswith(") is read, on the same 8 victims")
+    assert say_read(difference).startswith("reads 75.0 points less (95 % interval ")
+    assert say_read(difference).endswith("), on the same 8 victims")
     assert line.differences[0] is None
 
 
@@ -78,7 +78,7 @@ def test_other_victims_are_not_paired(made, hits, audit, what):
     second = audit("B", [hits(None, [1] * 8, **other), hits(TOP, [0] * 8, **other)], plan=plan, contents=contents)
     line = compare([first, second]).lines[1]
     assert line.differences[1].victims == 0
-    assert say_read(line.differences[1]).endswith("is read, on other victims")
+    assert say_read(line.differences[1]).endswith("), on other victims")
 
 
 def test_another_network_is_attacked_on_the_same_victims(made, hits, audit):
@@ -95,8 +95,8 @@ def test_models_are_compared_on_the_same_test_rows(hits, audit):
     second = [hits(None, [1] * 8, "hits:8:Pw==", 0.75)]
     [line] = compare([audit("A", first), audit("B", second)]).lines
     assert line.differences[1].use.paired
-    assert say_use(line.differences[1]).startswith("25.0 points less (")
-    assert say_use(line.differences[1]).endswith("of accuracy, on the same test rows")
+    assert say_use(line.differences[1]).startswith("accuracy is 25.0 points lower (")
+    assert say_use(line.differences[1]).endswith("), on the same test rows")
     moved = audit("B", second, contents={second[0].cell.scenario.key: "other"})
     loose = compare([audit("A", first), moved]).lines[0].differences[1]
     assert not loose.use.paired

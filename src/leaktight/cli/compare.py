@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +20,6 @@ Examples:
   leaktight compare before after
   leaktight compare noise keys transformations --out compare.html
 """
-WIDE = 160
 
 
 def compare(
@@ -46,16 +48,30 @@ def compare(
 
 def show(comparison: Comparison) -> None:
     """Print a comparison, folded to the terminal it is shown on."""
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
-    where = Console()
-    if not where.is_terminal:
-        # A file has no width.
-        where.width = WIDE
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for indent, line in lines_of(comparison):
-        where.print(Padding(Text(line), (0, 0, 0, indent)), highlight=False, markup=False)
+        typer.echo(fold(line, indent, width))
+
+
+def fold(line: str, indent: int, width: int | None) -> str:
+    """Return a line, indented and folded to a width, its later parts further in; whole if there is no width.
+
+    Example:
+        >>> print(fold("- one two three", 0, 10))
+        - one two
+          three
+    """
+    lead = " " * indent
+    if width is None or not line:
+        return f"{lead}{line}".rstrip()
+    return textwrap.fill(
+        line,
+        width,
+        initial_indent=lead,
+        subsequent_indent=f"{lead}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def lines_of(comparison: Comparison) -> Iterator[tuple[int, str]]:
@@ -98,12 +114,15 @@ def _line(comparison: Comparison, line: Line) -> Iterator[tuple[int, str]]:
     ]
     got = [(letter, say_got(line, judgement)) for letter, judgement, _ in beside]
     prices = [(letter, price) for letter, judgement, _ in beside if (price := say_price(judgement))]
-    for name, told in (("attack got", got), ("price", prices)):
+    for name, told in (("attacks got", got), ("price", prices)):
         if told:
             yield 4, f"{name}: {_together(told)}"
+    first = beside[0][0]
     for letter, _, difference in beside:
         if difference is not None:
-            yield from ((4, f"{letter}: {said}") for said in (say_read(difference), say_use(difference)) if said)
+            yield from (
+                (4, f"{letter} beside {first}: {said}") for said in (say_read(difference), say_use(difference)) if said
+            )
 
 
 def _together(told: list[tuple[str, str]]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from leaktight.cli.compare import fold
 
 FAILED = 1
 
@@ -82,18 +83,11 @@ def gate(
     ):
         if path is not None:
             _write(path, text)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in (*result.criteria, result):
-        typer.echo(_fold(str(line)))
+        typer.echo(fold(str(line), 0, width))
     if not result.passed:
         raise typer.Exit(FAILED)
-
-
-def _fold(line: str) -> str:
-    """Fold a line for the terminal it is shown on; elsewhere it stays one line."""
-    if not sys.stdout.isatty():
-        return line
-    width = shutil.get_terminal_size().columns
-    return textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _relative(path: Path) -> str:

@@ -85,7 +85,7 @@ class Difference:
     Args:
         read: how much more, in the unit of what decides, the strongest attack reads; None if that cannot be compared.
         victims: over how many messages that is paired; 0 if it is not.
-        use: how much worse the model is; None if that was not measured in both.
+        use: how much worse the model is; None if that was not measured in both, or is said of another kind of leak.
     """
 
     read: Reading | None = None
@@ -235,8 +235,10 @@ def _identities(first: Audit, audit: Audit) -> dict[int, str]:
 
 
 def _difference(audit: Audit, base: Judgement, later: Audit, other: Judgement) -> Difference:
-    same_data = _same_data(audit, base.worst, later, other.worst)
     read, victims = _read_more(audit, base, later, other)
+    if base.beside:
+        return Difference(read, victims)
+    same_data = _same_data(audit, base.worst, later, other.worst)
     pairs = [
         (one, two) if same_data else (one.without_outcomes(), two.without_outcomes())
         for one, two in zip(_utilities(base), _utilities(other), strict=False)

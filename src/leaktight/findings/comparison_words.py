@@ -27,9 +27,9 @@ def say_got(line: Line, judgement: Judgement) -> str:
 
 
 def say_price(judgement: Judgement) -> str:
-    """Say what the defence costs in one audit; nothing where that is not known."""
+    """Say what the defence costs in one audit; nothing where that is not known, or said beside another kind of leak."""
     loss = judgement.worst.loss
-    if loss is None or is_undefended(judgement.defence):
+    if loss is None or judgement.beside or is_undefended(judgement.defence):
         return ""
     return f"{points(loss.value)} points of {utility_name(loss)}"
 
@@ -40,14 +40,13 @@ def say_read(difference: Difference) -> str:
     if reading is None:
         return ""
     quantity = quantity_of(reading.name)
+    unit = "points" if quantity.unit == "%" else quantity.unit
 
     def number(value: float) -> str:
-        if quantity.unit == "%":
-            return f"{points(abs(value))} points"
-        return f"{quantity.number(abs(value))} {quantity.unit}".strip()
+        return points(abs(value)) if quantity.unit == "%" else quantity.number(abs(value))
 
     basis = f"on the same {difference.victims} victims" if difference.victims else "on other victims"
-    return f"{_signed(reading, number)} is read, {basis}"
+    return f"reads {_signed(reading, number, unit, 'more', 'less')}, {basis}"
 
 
 def say_use(difference: Difference) -> str:
@@ -62,25 +61,25 @@ def say_use(difference: Difference) -> str:
         high=None if loss.low is None else -loss.low,
     )
     basis = "on the same test rows" if loss.paired else "on other test rows"
-    said = _signed(gain, lambda value: f"{points(abs(value))} points")
-    return f"{said} of {utility_name(loss)}, {basis}"
+    said = _signed(gain, lambda value: points(abs(value)), "points", "higher", "lower")
+    return f"{utility_name(loss)} is {said}, {basis}"
 
 
-def _signed(reading: Reading, number: Callable[[float], str]) -> str:
+def _signed(reading: Reading, number: Callable[[float], str], unit: str, more: str, less: str) -> str:
     """Say a difference with its interval in words, each end with its direction where they differ.
 
     Example:
         >>> gain = Reading(name="psnr", value=-2.0, low=-3.0, high=-1.0)
-        >>> _signed(gain, lambda value: f"{abs(value):g} dB")
-        '2 dB less (95 % interval 1 dB to 3 dB)'
-        >>> _signed(gain.model_copy(update={"high": 0.5}), lambda value: f"{abs(value):g} dB")
-        '2 dB less (95 % interval 3 dB less to 0.5 dB more, so perhaps no difference)'
+        >>> _signed(gain, lambda value: f"{abs(value):g}", "dB", "more", "less")
+        '2 dB less (95 % interval 1 to 3)'
+        >>> _signed(gain.model_copy(update={"high": 0.5}), lambda value: f"{abs(value):g}", "dB", "more", "less")
+        '2 dB less (95 % interval 3 less to 0.5 more, so perhaps no difference)'
     """
 
-    def side(value: float) -> str:
-        return f"{number(value)} {'more' if value > 0 else 'less'}"
+    def side(value: float, unit: str = "") -> str:
+        return " ".join(filter(None, (number(value), unit, more if value > 0 else less)))
 
-    said = "as much" if reading.value == 0 else side(reading.value)
+    said = "the same" if number(reading.value) == number(0.0) else side(reading.value, unit)
     low, high = reading.low, reading.high
     if low is None or high is None or low == high:
         return said

@@ -39,7 +39,7 @@ def test_what_was_measured_otherwise_is_said(leaktight: Call, audited: Path, aga
     said = leaktight("compare", str(audited), str(again))
     assert said.code == 0
     assert "- scenario.rounds: A 1, B 2" in said.out
-    assert "on other victims" in said.out
+    assert "as two independent samples" in said.out
     assert "accuracy is " in said.out
     assert ", on the same test rows" in said.out
 

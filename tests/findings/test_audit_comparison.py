@@ -78,7 +78,7 @@ def test_other_victims_are_not_paired(made, hits, audit, what):
     second = audit("B", [hits(None, [1] * 8, **other), hits(TOP, [0] * 8, **other)], plan=plan, contents=contents)
     line = compare([first, second]).lines[1]
     assert line.differences[1].victims == 0
-    assert say_read(line.differences[1]).endswith("), on other victims")
+    assert say_read(line.differences[1]).endswith("), as two independent samples")
 
 
 def test_another_network_is_attacked_on_the_same_victims(made, hits, audit):
@@ -100,7 +100,7 @@ def test_models_are_compared_on_the_same_test_rows(hits, audit):
     moved = audit("B", second, contents={second[0].cell.scenario.key: "other"})
     loose = compare([audit("A", first), moved]).lines[0].differences[1]
     assert not loose.use.paired
-    assert say_use(loose).endswith("on other test rows")
+    assert say_use(loose).endswith("as two independent samples")
 
 
 def test_less_of_a_distance_is_more_read(made, audit):

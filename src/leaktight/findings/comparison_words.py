@@ -45,7 +45,7 @@ def say_read(difference: Difference) -> str:
     def number(value: float) -> str:
         return points(abs(value)) if quantity.unit == "%" else quantity.number(abs(value))
 
-    basis = f"on the same {difference.victims} victims" if difference.victims else "on other victims"
+    basis = f"on the same {difference.victims} victims" if difference.victims else "as two independent samples"
     return f"reads {_signed(reading, number, unit, 'more', 'less')}, {basis}"
 
 
@@ -60,7 +60,7 @@ def say_use(difference: Difference) -> str:
         low=None if loss.high is None else -loss.high,
         high=None if loss.low is None else -loss.low,
     )
-    basis = "on the same test rows" if loss.paired else "on other test rows"
+    basis = "on the same test rows" if loss.paired else "as two independent samples"
     said = _signed(gain, lambda value: points(abs(value)), "points", "higher", "lower")
     return f"{utility_name(loss)} is {said}, {basis}"
 

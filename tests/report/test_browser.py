@@ -14,7 +14,10 @@ from PIL import Image
 from leaktight.attacks import PropertyInference
 from leaktight.core.metric import Reading
 from leaktight.defences import SumKL, TopK
+from leaktight.findings.audit_comparison import Audit, compare
+from leaktight.findings.summary import summarise
 from leaktight.metrics.norm_histogram import BINS
+from leaktight.report.compare import render_comparison
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -213,3 +216,19 @@ def test_it_prints_with_everything_unfolded(browse, site):
     content = (site / "report.pdf").read_bytes()
     assert content.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 10
+
+
+def test_a_comparison_fits_a_phone_and_is_silent(browse, site, made):
+    top = TopK(share=0.3)
+    sides = [made.record(psnr=38), made.record(top, 31)], [made.record(psnr=38), *made.two_principles(top)]
+    audits = [
+        Audit(letter, f"a/very/long/{'path' * 20}/{letter}", made.plan(), tuple(records), {}, {}, summarise(records))
+        for letter, records in zip("AB", sides, strict=True)
+    ]
+    (site / "compare.html").write_text(render_comparison(compare(audits)))
+    assert console(browse((site / "compare.html").as_uri(), "--dump-dom")) == []
+    frame = '<body style="margin:0"><iframe src="compare.html" style="width:390px;height:2000px;border:0"></iframe>'
+    (site / "compare-phone.html").write_text(frame)
+    pixels = picture(browse, site / "compare-phone.html", site / "compare-phone.png", 700, 2000)
+    assert pixels[:, 395:].std() == 0
+    assert pixels[:, :390].std() > 10

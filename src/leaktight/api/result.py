@@ -130,7 +130,7 @@ class ModelAudit:
     def summary(self) -> dict[str, Any]:
         """Verdicts, flags and advice as plain JSON types, as in `summary.json` of the folder."""
         with Store.read(self.folder) as store:
-            return summary_of(self.records, store.plan(), store.versions(), summary=self._findings)
+            return summary_of(self.records, store.plan(), store.versions(), summary=self._findings).to_dict()
 
     def report(self, path: str | Path = "report.html", redact: bool = False) -> Path:
         """Write the report as one HTML file, for its owner alone, and return where it is.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import InvalidValue, list_known
 from leaktight.core.task import Model, Normalise, Task
 from leaktight.learning.task import classification
 from leaktight.models.factory import wrap
@@ -63,8 +63,7 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.
     missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
     if missing:
         raise InvalidValue(
-            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} "
-            "Is it the model that was trained?"
+            f"{what} must hold `{missing[0]}` like the model. {list_known(state)} Is it the model that was trained?"
         )
     for name, tensor in own.items():
         if name in state and state[name].shape != tensor.shape:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ Examples:
   leaktight audit --model mine.models:net --data mine.npz --head classifier.2
   leaktight audit audit.toml --workers 2 --out results
   leaktight audit --model convnet --data photos --budget 10m
+  leaktight audit --data loans.csv:default --model mlp --ignore customer --missing fill
   leaktight audit --captured recorded --model mine.models:net --shape 1,28,28
 """
 
 
+@takes_table_options
 def audit(
     file: Annotated[
         Path | None,
@@ -80,6 +83,7 @@ def audit(
             help="How recorded messages were made, such as momentum=0.9; repeat it for more.", metavar="NAME=VALUE"
         ),
     ] = None,
+    table: TableOptions = NONE_GIVEN,
 ) -> None:
     """Measure what shared messages leak, with and without defences, and write a report.
 
@@ -99,6 +103,7 @@ def audit(
         plan = of_captures(captured, truth, shape, file, preset, model, data, head, known or ())
     else:
         plan = choose_plan(file, preset, model, data, head)
+    plan = table.apply_in(plan)
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)

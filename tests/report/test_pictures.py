@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.findings.summary import summarise
 from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable
 
@@ -80,7 +80,7 @@ def test_captions_name_classes_as_the_data_do(made):
     (strips,) = blocks(records, made.gallery(records))
     for strip in strips:
         assert [picture.label for picture in strip.pictures[:2]] == ["cat", "class 7"]
-    (strips,) = blocks(redacted(records), lambda key: made.gallery(records)(records[0].cell.key))
+    (strips,) = blocks(redact_records(records), lambda key: made.gallery(records)(records[0].cell.key))
     assert strips[0].pictures[0].label == "class 0"
 
 

@@ -96,6 +96,11 @@ class DPSGD(Defence):
         return True
 
     @property
+    def covers_buffers(self) -> bool:
+        """No noise is on running statistics, and no account speaks of them."""
+        return False
+
+    @property
     def memoryless(self) -> bool:
         """It remembers what was spent, and no message depends on that."""
         return True

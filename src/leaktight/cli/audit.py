@@ -105,7 +105,7 @@ def audit(
         set_own(None, batch_norm=batch_norm, output=output, weights=weights)
         plan = of_captures(captured, truth, shape, file, preset, model, data, head)
     else:
-        plan = planned(file, preset, model, data, head=head, batch_norm=batch_norm, output=output, weights=weights)
+        plan = planned(file, preset, model, data, head, batch_norm=batch_norm, output=output, weights=weights)
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)
@@ -142,8 +142,15 @@ def hint_of(records: Sequence[Record], redact: bool) -> str:
     return "" if redact else f" (it {held}; --redact leaves them out)"
 
 
-def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, **own: str | None) -> Plan:
-    """Return the plan that the words of a command line ask for; `own` are settings of a person's own model."""
+def planned(
+    file: Path | None,
+    preset: str | None,
+    model: str | None,
+    data: str | None,
+    head: str | None = None,
+    **own: str | None,
+) -> Plan:
+    """Return the plan that the words of a command line ask for; `own` are more settings of a person's own model."""
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from
     from leaktight.models import from_text as model_from
@@ -152,7 +159,7 @@ def planned(file: Path | None, preset: str | None, model: str | None, data: str 
     if file is not None and preset is not None:
         raise InvalidValue(f"Give a file or a preset, not both. Got `{file}` and `--preset {preset}`.")
     chosen: dict[str, Any] = {}
-    network = set_own(None if model is None else model_from(model), **own)
+    network = set_own(None if model is None else model_from(model), head=head, **own)
     if network is not None:
         chosen["model"] = network
     if data is not None:

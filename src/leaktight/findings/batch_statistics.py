@@ -78,7 +78,9 @@ def _share(value: float) -> str:
     """Show a share, small ones too.
 
     Example:
-        >>> _share(0.25), _share(0.00000123)
-        ('25 %', '0.00012 %')
+        >>> _share(0.25), _share(0.00123), _share(0.00000123)
+        ('25 %', '0.12 %', 'less than 0.01 %')
     """
-    return percent(value) if value >= 0.01 else f"{100 * value:.2g} %"
+    if value >= 0.01:
+        return percent(value)
+    return f"{100 * value:.2g} %" if value >= 1e-4 else "less than 0.01 %"

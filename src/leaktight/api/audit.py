@@ -23,8 +23,8 @@ from leaktight.data.examples import Array, as_data
 from leaktight.data.in_memory import InMemory as DataInMemory
 from leaktight.data.in_memory import keep_units
 from leaktight.data.source import Data
-from leaktight.models.factory import BatchNorm
 from leaktight.models.in_memory import InMemory as NetworkInMemory
+from leaktight.models.mode import BatchNormMode
 from leaktight.models.trial import Failure, attempt, outputs_of
 from leaktight.plans.build import Faults, build_value, sweep
 from leaktight.plans.plan import Grid, Plan
@@ -52,7 +52,8 @@ def audit_model(
     workers: int = 1,
     device: str | None = None,
     head: str = "",
-    batch_norm: BatchNorm = "refuse",
+    batch_norm: BatchNormMode = "train",
+    output: str = "",
     grid: Mapping[str, Any] | None = None,
     progress: bool | Progress = True,
     **scenario: Any,
@@ -84,7 +85,8 @@ def audit_model(
             `if __name__ == "__main__":`.
         device: `cpu`, `cuda`, `mps`, or `auto`; None takes the fastest there is.
         head: the name of the last linear layer; empty to find it.
-        batch_norm: what is done about batch norm in training mode, as in `leaktight explain factory`.
+        batch_norm: the mode of batch norm, as in `leaktight explain factory`.
+        output: which part of what the network returns is the class scores: a key of a dictionary, or a place in a tuple.
         grid: batch sizes, stages and victims, as in `[grid]` of a plan, in place of the preset's.
         progress: whether to show progress; or a function that is told of each step.
         **scenario: settings of the training run in place of the preset's, such as `rounds=20` or `participants=8`, as
@@ -107,7 +109,7 @@ def audit_model(
     data = keep_units(_count_outputs(as_data(given, "`dataset`", "The `dataset` of audit_model must be"), network))
     name, source = type(network).__name__, _name_of(dataset)
     plan = _plan(
-        NetworkInMemory(name=name, head=head, batch_norm=batch_norm),
+        NetworkInMemory(name=name, head=head, batch_norm=batch_norm, output=output),
         DataInMemory(name=source),
         preset,
         defences,

@@ -20,7 +20,7 @@ from leaktight.findings.plan_difference import differences_of
 from leaktight.findings.rows import Row
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.summary_file import scenario_names
-from leaktight.findings.utility import Price, is_utility, utility_of
+from leaktight.findings.utility import Price, is_utility, price_of, utility_of
 from leaktight.findings.verdict import Judgement
 from leaktight.plans.plan import Plan
 from leaktight.running.fingerprint import DATA

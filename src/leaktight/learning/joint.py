@@ -129,7 +129,8 @@ class JointTraining(Value):
             after: told of each round.
         """
         task, test = self.task, self.data.test.to(self.task.device)
-        server = Server(task.public_parameters(), self.scenario.protocol.optimiser, self.seed, gather)
+        running = frozenset(task.public_running())
+        server = Server(task.public_state(), self.scenario.protocol.optimiser, self.seed, gather, running)
         curve: list[Round] = []
 
         def note_round(number: int) -> None:
@@ -140,14 +141,14 @@ class JointTraining(Value):
         federate(self.scenario.protocol, server, parties, self.scenario.rounds, note_round)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = self.defence.on_reveal(task, reveals)
-        parameters = final.model_parameters(server.parameters)
+        parameters = final.model_state(server.parameters)
         return Trained(parameters, tuple(curve), utility(final, parameters, test), tuple(reveals))
 
 
 def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
     """Return how good a model is; nothing if that cannot be known before parties have revealed something."""
     try:
-        return utility(task, task.model_parameters(parameters), test)
+        return utility(task, task.model_state(parameters), test)
     except Refusal:
         return ()
 

@@ -8,7 +8,8 @@ from torch import nn
 
 from leaktight.core.in_memory import find
 from leaktight.data.columns import Columns
-from leaktight.models.factory import BatchNorm, wrap
+from leaktight.models.factory import wrap
+from leaktight.models.mode import BatchNormMode
 from leaktight.models.network import Network
 
 
@@ -20,7 +21,8 @@ class InMemory(Network):
     Args:
         name: what it is called there.
         head: the name of the last linear layer; empty to find it.
-        batch_norm: what is done about batch norm in training mode, as in `factory`.
+        batch_norm: the mode of batch norm, as in `factory`.
+        output: which part of what it returns is the class scores, as in `factory`.
 
     Example:
         >>> print(InMemory(name="Net"))
@@ -30,11 +32,12 @@ class InMemory(Network):
     kind: Literal["in_memory"] = "in_memory"
     name: str
     head: str = ""
-    batch_norm: BatchNorm = "refuse"
+    batch_norm: BatchNormMode = "train"
+    output: str = ""
 
     def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
         """Take a copy of the module apart."""
-        return wrap(self._module(), shape, classes, self.head, self.batch_norm)
+        return wrap(self._module(), shape, classes, self.head, self.batch_norm, self.output)
 
     def size(self, inputs: Columns | tuple[int, ...], classes: int) -> int | None:
         """Count the parameters that it has."""

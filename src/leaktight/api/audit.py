@@ -86,7 +86,7 @@ def audit_model(
         device: `cpu`, `cuda`, `mps`, or `auto`; None takes the fastest there is.
         head: the name of the last linear layer; empty to find it.
         batch_norm: the mode of batch norm, as in `leaktight explain factory`.
-        output: which part of what the network returns is the class scores: a key of a dictionary, or a place in a tuple.
+        output: which part of what the network returns is the class scores: as in `factory`.
         grid: batch sizes, stages and victims, as in `[grid]` of a plan, in place of the preset's.
         progress: whether to show progress; or a function that is told of each step.
         **scenario: settings of the training run in place of the preset's, such as `rounds=20` or `participants=8`, as

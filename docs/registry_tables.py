@@ -5,23 +5,24 @@ A table stands in its page between `<!-- NAME -->` and `<!-- end -->`. A test co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from leaktight.attacks import PRESETS
-from leaktight.attacks.suite import whole_suite
+from leaktight.attacks.suite import FREE_LOSS, PUBLIC_HEAD, whole_suite
 from leaktight.core import registry
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.threat_letter import LETTERS, letter_of
-from leaktight.defences import LayerGuard, Withhold
+from leaktight.defences import LayerGuard, Transformation, Withhold
 from leaktight.defences.cut_gradient import CutDefence
 from leaktight.findings.evidence import PRINCIPLES
+from leaktight.testing import toy_task
 
 DOCS = Path(__file__).parent
 NEEDS_SETTINGS: dict[str, Defence] = {
+    "transformation": Transformation(policy="3-1-7"),
     "withhold": Withhold(layers=("head",)),
     "layer_guard": LayerGuard(layers=("head",), count=1),
 }
@@ -85,11 +86,17 @@ def _acts(defence: Defence) -> str:
     return ", ".join(words for hook, words in ACTS.items() if hook in defence.hooks()) or "what is agreed"
 
 
+def _is_private(defence: Defence) -> bool:
+    """Return whether a party keeps its loss to itself."""
+    return defence.channel(defence.on_agree(toy_task(shape=(3, 16, 16)))).private_task
+
+
 def defences() -> str:
     """Return which attacks model each defence, and on how many principles they rest."""
     rows = []
     for kind, defence in _defences().items():
-        models = {name: attack for name, attack in _attacks().items() if attack.adapts_to(defence)}
+        left_out = set() if _is_private(defence) else {FREE_LOSS, PUBLIC_HEAD}
+        models = {n: attack for n, attack in _attacks().items() if attack.adapts_to(defence) and n not in left_out}
         principles = sorted({PRINCIPLES[attack.principle] for attack in models.values()})
         rows.append((f"`{kind}`", _acts(defence), _quote(models), ", ".join(principles) or "-"))
     return table(("defence", "acts on", "attacks that model it", "principles"), rows)
@@ -112,12 +119,12 @@ def attacks() -> str:
 
 
 def presets() -> str:
-    """Return which presets model which defences."""
+    """Return which presets know what a defence does."""
     rows = [
-        (f"`{name}`", _quote(kind for kind, defence in _defences().items() if attack.adapts_to(defence)))
+        (f"`{name}`", "yes" if any(map(attack.adapts_to, _defences().values())) else "no")
         for name, attack in PRESETS.items()
     ]
-    return table(("preset", "models"), rows)
+    return table(("preset", "models the defence"), rows)
 
 
 def letters() -> str:

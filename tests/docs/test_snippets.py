@@ -129,7 +129,7 @@ def compare(command: str, shown: list[str], printed: str) -> None:
 
 def pattern_of(line: str) -> str:
     words = re.escape(" ".join(line.split())).replace(r"\ ", r"\s+")
-    return re.sub(r"\d+(?:\\\.\d+)?", r"\\d+(?:\\.\\d+)?", words.replace(r"\.\.\.", ".*"))
+    return re.sub(r"\d+(?:\\\.\d+)?", r"\\d+(?:\\.\\d+)?", words.replace(r"\.\.\.", ".*?"))
 
 
 @pytest.fixture

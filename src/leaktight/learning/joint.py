@@ -185,7 +185,7 @@ def _content(tensors: Tensors) -> bytes:
     return bytes(safetensors.torch.save({name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}))
 
 
-def read_trained(folder: Path) -> Task:
+def read_trained(folder: Path | str) -> Task:
     """Return the task that was trained, ready for use.
 
     Its model has the parameters, and `predict` knows what parties revealed.
@@ -208,10 +208,11 @@ def read_trained(folder: Path) -> Task:
         >>> task.predict(task.model(Digits().load().test.inputs[:3])).shape
         torch.Size([3, 10])
     """
+    place = Path(folder)
     try:
-        training = JointTraining.model_validate(json.loads((folder / CURVE_FILE).read_bytes())["training"])
-        parameters = safetensors.torch.load((folder / MODEL_FILE).read_bytes())
-        content = (folder / REVEAL_FILE).read_bytes() if (folder / REVEAL_FILE).exists() else None
+        training = JointTraining.model_validate(json.loads((place / CURVE_FILE).read_bytes())["training"])
+        parameters = safetensors.torch.load((place / MODEL_FILE).read_bytes())
+        content = (place / REVEAL_FILE).read_bytes() if (place / REVEAL_FILE).exists() else None
         revealed = {} if content is None else safetensors.torch.load(content)
     except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
         raise InvalidValue(

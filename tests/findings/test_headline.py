@@ -54,7 +54,7 @@ def test_labels_that_are_still_read_are_said(made):
     records = made.two_principles(TopK(), accuracy=0.75, labels=0.0)
     assert "was not broken by the attacks tried" in headline(records)
     assert headline(records).endswith(
-        "Under it, 100 % of the labels behind a message are read correctly, where guessing gets 10 % all the same."
+        "But under it, 100 % of the labels behind a message are read correctly, where the best blind answer gets 10 %."
     )
 
 

@@ -136,7 +136,7 @@ def _useless(judged: Sequence[Judgement]) -> str:
 def _beside(best: Judgement, graded: Sequence[Judgement]) -> list[str]:
     """Say what else is read under the defence that was named: it stops nothing that is not stopped."""
     others = [one for one in graded if one.defence == best.defence and one.kind != best.kind and one.verdict in READ]
-    return [f"Under it, {one.kind.headline(one.worst)} all the same." for one in others]
+    return [f"But under it, {one.kind.headline(one.worst)}." for one in others]
 
 
 def _captured(judgement: Judgement) -> str:

@@ -69,7 +69,9 @@ def _headline(judged: Sequence[Judgement]) -> str:
 
 def _read(judgement: Judgement) -> str:
     """Say what was read, with what else lies beyond chance where that is all that does."""
-    said = judgement.kind.headline(judgement.worst)
+    defended = judgement.base is not None and not isinstance(judgement.defence, AsCaptured)
+    kind = judgement.kind
+    said = kind.left(judgement.worst) if defended else kind.headline(judgement.worst)
     if judgement.signs and not judgement.kind.is_read(judgement.worst):
         return f"{said}, but {judgement.signs[0]}"
     return said

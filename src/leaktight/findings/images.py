@@ -162,6 +162,13 @@ class Images(LeakKind):
         chance = "" if reading.chance is None else f", where blind guessing gets {reading.chance:.3g}"
         return f"the strongest attack reached {title_of(reading.name)} {reading.value:.3g}{chance}"
 
+    def left(self, row: Row) -> str:
+        """Say how many images are recognised, and no more."""
+        reading = self.reading(row)
+        if reading is None or reading.name != STATEMENT:
+            return self.headline(row)
+        return f"{show_count(reading)} {'image is' if reading.n == 1 or not reading.value else 'images are'} recognised"
+
     def short(self, row: Row) -> str:
         """Return the count, or the number."""
         reading = self.reading(row)

@@ -205,6 +205,10 @@ class LeakKind(Registered):
         """Say the same as a clause that leads a page: the shorter the better."""
         return self.found(row)
 
+    def left(self, row: Row) -> str:
+        """Say the same of what is left under a defence, where the headline has said what it is about."""
+        return self.headline(row)
+
     @abc.abstractmethod
     def short(self, row: Row) -> str:
         """Say the same as a figure alone."""

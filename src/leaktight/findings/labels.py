@@ -168,8 +168,11 @@ class Labels(LeakKind):
     def headline(self, row: Row) -> str:
         """Say how well labels are told, and no more."""
         reading = self.reading(row)
-        if reading is None or not tells_labels(reading):
+        if reading is None:
             return self.found(row)
+        if not tells_labels(reading):
+            blind = "" if reading.chance is None else f" (a blind answer gets {percent(1 - reading.chance)})"
+            return f"{percent(1 - reading.value)} of the labels are read{blind}"
         value = 1 - reading.value if turned(reading) else reading.value
         return f"labels are told with AUC {value:.2f} (guessing gets {_chance(reading):.2f})"
 

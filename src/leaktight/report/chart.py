@@ -20,6 +20,7 @@ WIDE, NARROW = 700, 330
 _LETTER, _LINE = 6.3, 15
 """How wide a letter is on average, and how high a line, in pixels."""
 _LEFT, _RIGHT, _TOP, _TICKS, _TITLE = 46, 16, 26, 20, 18
+_GAP = 12
 _LEGEND_SWATCH = 22
 _Height = Callable[[float], float]
 """From a value to its height on the screen."""
@@ -181,7 +182,7 @@ def scale(
     low, high = ends or (min(known), max(known))
     if high <= low:
         low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
-    step = _step((high - low) / (most - 1))
+    step = _step((high - low) / most)
     if ends is None:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     first = math.ceil(low / step - 1e-9)
@@ -238,12 +239,12 @@ class _Drawing:
         top = 0.0
         tops = []
         for panel in self.chart.panels:
-            top += _TOP
+            top += _TOP + (_GAP if tops else 0)
             tops.append(top)
             top += panel.height
         bottom = top
         for start, panel in zip(tops, self.chart.panels, strict=True):
-            self._panel(panel, start)
+            self._panel(panel, start, is_first=start == tops[0])
         top = self._x_axis(bottom)
         top = self._legend(top)
         about = escape(self.chart.about)
@@ -256,7 +257,7 @@ class _Drawing:
     def _x(self, value: float) -> float:
         return self.left + self.chart.x.share(value) * (self.right - self.left)
 
-    def _panel(self, panel: Panel, top: float) -> None:
+    def _panel(self, panel: Panel, top: float, is_first: bool) -> None:
         bottom = top + panel.height
 
         def y(value: float) -> float:
@@ -268,6 +269,10 @@ class _Drawing:
         for value, text in panel.y.ticks:
             self.parts.append(_line(self.left, y(value), self.right, y(value), "grid"))
             self._text(self.left - 6, y(value) + 4, text, "tick end")
+        for band in self.chart.bands if is_first else ():
+            left, right = self._x(band.low), self._x(band.high)
+            if _length(band.words) < right - left:
+                self._text((left + right) / 2, top + 12, band.words, "note middle")
         if panel.level is not None:
             at = y(panel.level)
             self.parts.append(_line(self.left, at, self.right, at, "level"))
@@ -288,8 +293,6 @@ class _Drawing:
             f'<rect class="band shade{band.shade}" x="{left:.1f}" y="{top:.1f}" width="{max(0.0, right - left):.1f}" '
             f'height="{bottom - top:.1f}"/>'
         )
-        if _length(band.words) < right - left:
-            self._text((left + right) / 2, top + 12, band.words, "note middle")
 
     def _joined(self, series: Series, y: _Height, bottom: float) -> None:
         if not series.stroke or len(series.points) < 2:

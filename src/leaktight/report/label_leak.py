@@ -176,7 +176,7 @@ def chart_of(panel: Sequence[Course], palette: Palette) -> Chart:
             series.append(Series("", colour, (above,), "up", ""))
     training = panel[0].row.stage == "training"
     x = scale("share of the training" if training else "step", (), " %" if training else "", (0, end))
-    x = x._replace(high=end * 1.1)
+    x = x._replace(high=end * 1.1, ticks=(*x.ticks, (strip, "all")))
     lowest = min([0.0, *(point.y for one in series for point in one.points)])
     y = scale("told beyond chance (0 % is guessing, 100 % every label)", (), " %", (min(-4.0, lowest - 4), 104))
     about = "What attacks tell of the labels beyond chance over the training, a line for each defence."

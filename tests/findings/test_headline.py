@@ -30,7 +30,7 @@ def test_settings_of_one_defence_are_counted_as_settings(made):
     ]
     said = headline(records)
     assert "None of 3 settings of 2 defences was shown to stop it; under the best of them, top-k" in said
-    assert "1 of 8 images are recognised, for about 1.0 points of accuracy, perhaps" in said
+    assert "1 of 8 images is recognised, for about 1.0 points of accuracy, perhaps" in said
 
 
 def test_a_model_that_learned_nothing_is_counted_and_never_named(made):

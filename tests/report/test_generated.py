@@ -76,7 +76,14 @@ def test_samples_of_another_class_of_the_attacked_are_marked_as_a_leak(page, mad
 
 def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records):
     grid = generated_section(page(records)).values["grids"][0]
-    assert [strip.name for strip in grid.strips] == ["private examples", "their mean", "round 1", "round 5", "round 9", "in the end"]
+    assert [strip.name for strip in grid.strips] == [
+        "private examples",
+        "their mean",
+        "round 1",
+        "round 5",
+        "round 9",
+        "in the end",
+    ]
     assert [strip.owned for strip in grid.strips] == [True, True, False, False, False, False]
     assert all(strip.source.startswith("data:image/png;base64,") for strip in grid.strips)
     assert all(strip.text for strip in grid.strips)

@@ -159,7 +159,12 @@ def test_tables_hold_median_quantile_and_chance(page, records):
     norm = next(table for table in block["tables"] if table["attack"] == "norm")
     assert norm["layers"] == ["cut", "linear1"]
     assert norm["lines"]["no defence"][0] == {
-        "text": "0.97 / 0.98", "chance": "0.50", "tone": "leaks", "top": True, "heat": pytest.approx(0.94)}
+        "text": "0.97 / 0.98",
+        "chance": "0.50",
+        "tone": "leaks",
+        "top": True,
+        "heat": pytest.approx(0.94),
+    }
     assert [cell["tone"] for cell in norm["lines"]["sumKL (bound 0.4)"]] == ["", ""]
 
 

@@ -89,7 +89,11 @@ def row(layer, **values):
 def test_a_figure_for_each_defence_undefended_first(page, records):
     section = layers_section(page(records))
     (block,) = section.values["blocks"]
-    assert [figure.caption for figure in block["figures"]] == ["No defence", "Gaussian noise (std 0.01)", "Gaussian noise (std 0.1)"]
+    assert [figure.caption for figure in block["figures"]] == [
+        "No defence",
+        "Gaussian noise (std 0.01)",
+        "Gaussian noise (std 0.1)",
+    ]
     assert (section.title, block["setting"], block["left"]) == (
         "Where the leak sits",
         "batches of 16, throughout training",
@@ -133,7 +137,10 @@ def test_chance_is_dashed_where_it_is_not_nothing(page, records):
     [
         (("property",), ["property AUC"]),
         (("sensitivity",), ["sensitivity (F), share of all layers"]),
-        (("usable", "mutual"), ["V-information of the property / log 2", "mutual information / log\N{SUBSCRIPT TWO} N"]),
+        (
+            ("usable", "mutual"),
+            ["V-information of the property / log 2", "mutual information / log\N{SUBSCRIPT TWO} N"],
+        ),
         (tuple(f"invert {layer}" for layer in LAYERS), ["PSNR of inversion (dB)"]),
     ],
 )

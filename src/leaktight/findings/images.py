@@ -167,7 +167,8 @@ class Images(LeakKind):
         reading = self.reading(row)
         if reading is None or reading.name != STATEMENT:
             return self.headline(row)
-        return f"{show_count(reading)} {'image is' if reading.n == 1 or not reading.value else 'images are'} recognised"
+        few = round(reading.value * reading.n) < 2
+        return f"{show_count(reading)} {'image' if reading.n == 1 else 'images'} {'is' if few else 'are'} recognised"
 
     def short(self, row: Row) -> str:
         """Return the count, or the number."""

@@ -12,7 +12,7 @@ const compare = (one, other) => {
   const numbers = [number(one), number(other)];
   if (numbers.every((value) => !Number.isNaN(value))) return numbers[0] - numbers[1];
   if (numbers.some((value) => !Number.isNaN(value))) return Number.isNaN(numbers[0]) ? 1 : -1;
-  return one.localeCompare(other, "en", { numeric: true });
+  return one.localeCompare(other, "en");
 };
 const sort = (table, heading, column) => {
   const rising = heading.getAttribute("aria-sort") !== "ascending";

@@ -139,7 +139,7 @@ def audit(
     show(records, list(plan.scenarios), summary=summary)
     if limit is not None:
         typer.echo(f"\n{read_budget(folder)}")
-    written = write_report(folder, redact=redact, summary=summary)
+    written = write_report(folder, redact=redact, summary=summary, tell=typer.echo)
     write_summary(folder, redact=redact, summary=summary)
     typer.echo(f"\nReport: {written}{hint_of(records, redact)}")
     if any(record.status is Status.FAILED for record in records):

@@ -94,7 +94,7 @@ def layers(
         raise typer.Exit(SOME_FAILED)
     show(rows)
     write_layers(out / LAYERS_FILE, rows)
-    report = write_layer_report([out / name for name in study.plans()], out / "layers.html")
+    report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=typer.echo)
     typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

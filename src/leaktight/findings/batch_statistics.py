@@ -31,7 +31,7 @@ class BatchStatistics(LeakKind):
         read = (part.reading(ERROR) for part in (row, *row.alone))
         return next((reading for reading in read if reading is not None), None)
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say how near the answer comes."""
         reading = self.reading(row)
         if reading is None:

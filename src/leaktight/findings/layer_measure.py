@@ -25,8 +25,7 @@ class LayerMeasure(NamedTuple):
         order: where it stands among other measures.
         risk: what rankings in files call it.
         noun: what sentences call it.
-        axis: what stands beside its axis in the report.
-        head: what stands above its column in the report.
+        head: what stands above its column and its axis in the report.
         column: what stands above its column on the terminal.
         asked: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them instead.
         asked_in: says the same of one scenario, given what its classes are called; nothing where something else is
@@ -44,7 +43,6 @@ class LayerMeasure(NamedTuple):
     order: int
     risk: str
     noun: str
-    axis: str
     head: str
     column: str
     asked: str = ""

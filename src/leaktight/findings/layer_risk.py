@@ -96,6 +96,13 @@ def measure_in(scenario: Scenario) -> LayerMeasure | None:
     return next((measure for measure in layer_measures() if measure.asked_in(scenario, ())), None)
 
 
+def asked_in(records: Iterable[Record]) -> str:
+    """Say what attacks on layers ask of the examples first of all; nothing where they ask nothing."""
+    scenarios = [record.cell.scenario for record in records if record.cell.purpose == "measure"]
+    asked = (measure.asked_in(scenario, ()) for measure in layer_measures() for scenario in scenarios)
+    return next(filter(None, asked), "")
+
+
 def of_layers(name: str) -> bool:
     """Return whether readings of this name say what layers give away.
 

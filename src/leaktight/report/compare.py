@@ -12,7 +12,7 @@ from leaktight import __version__
 from leaktight.core.display import capital
 from leaktight.findings.audit_comparison import Comparison, Line
 from leaktight.findings.comparison_words import say_got, say_price, say_read, say_use
-from leaktight.report.findings import tone_of
+from leaktight.report.sheet import tone_of
 
 _HERE = Path(__file__).parent
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

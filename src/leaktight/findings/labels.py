@@ -268,8 +268,8 @@ class Labels(LeakKind):
         """Explain how labels are read, or told apart, and where."""
         read = {
             "Labels read": "How many of the labels behind a message the attacker names correctly. The best blind "
-            "answer is random labels, or the same labels for all messages, the commonest among those attacked; with few "
-            "messages that is right more often than one class in all would be."
+            "answer is random labels, or the same labels for all messages, the commonest among those attacked; with "
+            "few messages that is right more often than one class in all would be."
         }
         return {**(read if LABELS in names else {}), **(AUC_WORDS if LEAK_AUC in names else {})}
 

@@ -20,7 +20,6 @@ from leaktight.findings.flags_captures import (
     label_counts_unknown,
     local_steps_unknown,
     not_graded,
-    objective_against_noise,
     vanishing_gradients,
     without_truth,
 )
@@ -56,7 +55,6 @@ CHECKS: tuple[Check, ...] = (
     incomplete,
     not_graded,
     without_truth,
-    objective_against_noise,
     blank_chance,
     vanishing_gradients,
     batch_norm_in_training,

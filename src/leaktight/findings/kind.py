@@ -186,6 +186,10 @@ class LeakKind(Registered):
     def found(self, row: Row) -> str:
         """Say what the attack of a row got, as a clause."""
 
+    def headline(self, row: Row) -> str:
+        """Say the same as a clause that leads a page: the shorter the better."""
+        return self.found(row)
+
     @abc.abstractmethod
     def short(self, row: Row) -> str:
         """Say the same as a figure alone."""

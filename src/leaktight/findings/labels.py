@@ -162,6 +162,14 @@ class Labels(LeakKind):
             f"where guessing gets {_chance(reading):.2f}"
         )
 
+    def headline(self, row: Row) -> str:
+        """Say how well labels are told, and no more."""
+        reading = self.reading(row)
+        if reading is None or not tells_labels(reading):
+            return self.found(row)
+        value = 1 - reading.value if turned(reading) else reading.value
+        return f"labels are told with AUC {value:.2f} (guessing gets {_chance(reading):.2f})"
+
     def short(self, row: Row) -> str:
         """Return the AUC, or the share of labels read."""
         reading = self.reading(row)

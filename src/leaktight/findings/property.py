@@ -80,6 +80,16 @@ class Property(LeakKind):
             f"({ends}guessing gets {chance:.2g}){other_way}"
         )
 
+    def headline(self, row: Row) -> str:
+        """Say how well it is told, and no more."""
+        reading = self.reading(row)
+        if reading is None:
+            return self.found(row)
+        value = 1 - reading.value if turned(reading) else reading.value
+        chance = GUESSING if reading.chance is None else reading.chance
+        asked = asked_of(row.measured_in)
+        return f"one message tells whether its examples {asked} with AUC {value:.2f} (guessing gets {chance:.2f})"
+
     def short(self, row: Row) -> str:
         """Return the AUC."""
         reading = self.reading(row)

@@ -14,7 +14,7 @@ from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.display import show_count
 from leaktight.core.metric import Reading
-from leaktight.core.probe import LUCKIEST, Attempt, Probe, attack_of
+from leaktight.core.probe import LUCKIEST, OBJECTIVE, Attempt, Probe, attack_of
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 from leaktight.core.scenario import Scenario
@@ -183,8 +183,35 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
                 record
             )
     losses = _losses(records)
-    rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
+    noise = {
+        (_place(record), left.by): left.value
+        for record in records
+        if record.cell.purpose == "null"
+        for left in record.readings
+        if left.name == OBJECTIVE
+    }
+    rows = [
+        _row(scenarios[group[0].cell.scenario.key], len(scenarios), [_beside_noise(r, noise) for r in group], losses)
+        for group in groups.values()
+    ]
     return tuple(sorted(_priced(rows, untrained), key=_order))
+
+
+def _place(record: Record) -> tuple[object, ...]:
+    cell = record.cell
+    return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(cell.probe)
+
+
+def _beside_noise(record: Record, noise: Mapping[tuple[object, ...], float]) -> Record:
+    """Return a record whose ungraded objectives have what the attack is left with on noise as their chance level."""
+    if not noise or record.reading(OBJECTIVE) is None:
+        return record
+    place = _place(record)
+    readings = (
+        r.model_copy(update={"chance": noise[place, r.by]}) if r.name == OBJECTIVE and (place, r.by) in noise else r
+        for r in record.readings
+    )
+    return record.model_copy(update={"readings": tuple(readings)})
 
 
 def _priced(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:

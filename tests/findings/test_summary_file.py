@@ -127,3 +127,12 @@ def test_it_is_written_for_its_owner_alone(made, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["verdicts"] == []
     assert summary_of(records, plan, {})["verdicts"][0]["scenario"] == "my own"
+
+
+def test_what_a_time_budget_cut_is_a_flag(made):
+    caveat = "A time budget of 20 s shortened this audit: training runs have 15 % of their rounds."
+    plan = made.plan().model_copy(update={"caveats": (caveat,)})
+    found = summary_of([made.record()], plan, made.VERSIONS)
+    assert {"name": "shortened", "severity": "doubt", "sentence": caveat} in found["flags"]
+    assert plan.to_dict()["caveats"] == [caveat]
+    assert "caveats" not in made.plan().to_dict()

@@ -70,7 +70,8 @@ def summary_of(
     return {
         "verdicts": [_verdict(judgement, names[judgement.scenario]) for judgement in summary.judgements],
         "flags": [
-            {"name": flag.name, "severity": flag.severity, "sentence": flag.sentence} for flag in raise_flags(shown)
+            {"name": flag.name, "severity": flag.severity, "sentence": flag.sentence}
+            for flag in raise_flags(shown, plan.caveats)
         ],
         "advice": [
             {

@@ -55,7 +55,16 @@ class Page:
         `whole` are the records before they were redacted, if they were.
         """
         summary = summary or summarise(records, whole)
-        return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
+        return cls(
+            tuple(records),
+            plan,
+            versions,
+            pictures,
+            redact,
+            summary,
+            raise_flags(records, plan.caveats),
+            advise(summary),
+        )
 
     @property
     def missing(self) -> int:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from leaktight.cli.output_options import Json
+
 EXAMPLES = """
 \b
 Examples:
@@ -21,15 +23,18 @@ def report(
     redact: Annotated[
         bool, typer.Option("--redact", help="Leave out every private image and the seeds, to pass the report on.")
     ] = False,
+    json: Json = False,
 ) -> None:
     """Write the report of an audit, finished or not, as one HTML file."""
     from leaktight.findings.summary import summarise
-    from leaktight.findings.summary_file import write_summary
+    from leaktight.findings.summary_file import as_text, summary_of, write_summary
     from leaktight.report import write_report
     from leaktight.running.store import Store
 
     with Store.read(folder) as store:
-        summary = None if redact else summarise(store.records())
-    typer.echo(write_report(folder, out, redact, summary))
+        records, plan, versions = store.records(), store.plan(), store.versions()
+    summary = None if redact else summarise(records)
+    path = write_report(folder, out, redact, summary)
     if out is None:
         write_summary(folder, redact, summary)
+    typer.echo(as_text(summary_of(records, plan, versions, redact, summary)) if json else path, nl=not json)

@@ -227,10 +227,10 @@ class Images(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the PSNR and its chance level, and how many labels came with the images."""
         return (
-            Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"), 1)),
-            Column("Chance", lambda row: chance(row.reading(PSNR, "raw"), 1)),
+            Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"))),
+            Column("Chance", lambda row: chance(row.reading(PSNR, "raw"))),
             Column(
-                "Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else f"{1 - r.value:.0%}"
+                "Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else percent(1 - r.value)
             ),
         )
 

@@ -40,7 +40,7 @@ def test_an_audit_ends_with_table_verdict_and_report(leaktight: Call, plan_file:
         "accuracy",
     ):
         assert text in said.out
-    assert f"Report: {audited / 'report.html'} (it shows private images; --redact leaves them out)" in said.out
+    assert f"Report: {audited / 'report.html'}\nIt shows private images; --redact leaves them out.\n" in said.out
     assert (audited / "report.html").stat().st_mode & 0o777 == 0o600
     with Store.read(audited) as store:
         assert {record.status for record in store.records()} == {Status.DONE}

@@ -145,21 +145,21 @@ def finish(
         typer.echo("\n".join([*words_of(summary), f"Report: {report}"]))
     else:
         show(records, scenarios, summary=summary, caveats=caveats)
-        typer.echo(f"\nReport: {report}{hint_of(records, redact)}")
+        typer.echo("\n".join(["", f"Report: {report}", *hints_of(records, redact)]))
     if failed:
         if json or quiet:
             typer.echo("\n".join(f"Failed: {reason}" for reason in failed), err=True)
         raise typer.Exit(SOME_FAILED)
 
 
-def hint_of(records: Sequence[Record], redact: bool) -> str:
+def hints_of(records: Sequence[Record], redact: bool) -> list[str]:
     """Say what a report shows that is private, and how to leave it out."""
     from leaktight.findings import leak_kinds
 
     pictured = [kind.pictured for kind in leak_kinds() if kind.pictured]
     images = any(record.reading(name) for record in records for name in pictured)
     held = "shows private images" if images else "may hold private values"
-    return "" if redact else f" (it {held}; --redact leaves them out)"
+    return [] if redact else [f"It {held}; --redact leaves them out."]
 
 
 def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from leaktight.cli.text_table import Group, TextTable, print_lines
+from leaktight.cli.text_table import Group, TextTable, print_item, print_lines
 from leaktight.core.display import count
 from leaktight.findings.column import measured
 from leaktight.findings.display import title_of
@@ -44,9 +44,10 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
     if found:
         _say(where, "\nDo cheap measures point at what attacks get?")
         for one in found[:MOST]:
-            _say(where, f"- {_sentence(one)}")
+            print_item(where, _sentence(one))
         if len(found) > MOST:
-            _say(where, f"- {count(len(found) - MOST, 'more pair')} in the files.")
+            more = count(len(found) - MOST, "pair")
+            print_item(where, f"{more} more in the files; these are the clearest, and of so many some are so by luck")
 
 
 def _say(where: Console, text: str) -> None:

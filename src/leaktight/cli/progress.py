@@ -33,10 +33,10 @@ class Left(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Show it, once it is known."""
         left: Estimate | None = task.fields["left"]
-        if left is None:
+        if left is None or task.finished:
             return Text()
-        passed = task.get_time() - task.fields["at"]
-        return Text(str(type(left)(max(left.seconds - passed, 0.0), left.at_least)))
+        seconds = left.seconds - (task.get_time() - task.fields["at"])
+        return Text(str(Estimate(seconds, left.at_least)) if seconds > 0 else "longer than expected")
 
 
 class _Lines(Progress):
@@ -139,6 +139,8 @@ class Bar:
         memory = peak_memory()
         said = f"Took {duration(self._clock() - self._started)}"
         self.say(f"{said}; no process held more than {memory / 2**30:.1f} GiB." if memory else f"{said}.")
+        if self._where.is_terminal:
+            self.say("")
 
     def __enter__(self) -> Self:
         self._progress.start()

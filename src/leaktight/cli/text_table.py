@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 GAP = 2
+_TIE = "\N{NO-BREAK SPACE}"
 
 
 class Group(NamedTuple):
@@ -43,7 +44,7 @@ class TextTable:
 
     Example:
         >>> rows = [Group("Top-k (share 0.1): accuracy 80 %", [["dlg2019", "31.2 (29 to 33)", "11.0"]])]
-        >>> for line in TextTable(["Attack", "PSNR in dB (95 %)", "Chance"], rows).lines(40):
+        >>> for line in TextTable(["Attack", "PSNR in dB (95 %)", "Chance"], rows).lines(34):
         ...     print(line.plain)
                         PSNR in dB
           Attack            (95 %)  Chance
@@ -175,11 +176,17 @@ def _place(text: str, width: int, names: bool) -> str:
 
 def _title_width(title: str, lines: int) -> int:
     """Return how wide a title is in one line, or in two."""
-    words = title.split() or [""]
+    words = _tie(title).split(" ")
     halves = [max(len(" ".join(words[:at])), len(" ".join(words[at:]))) for at in range(len(words))]
     return len(title) if lines == 1 else min(halves)
 
 
 def _wrap(text: str, width: int, later: str = "") -> list[str]:
     """Return a text in lines of so many characters, broken between words if they allow it."""
-    return textwrap.wrap(text, max(width, len(later) + 1), subsequent_indent=later, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(_tie(text), max(width, len(later) + 1), subsequent_indent=later, break_on_hyphens=False)
+    return [line.replace(_TIE, " ") for line in lines] or [""]
+
+
+def _tie(text: str) -> str:
+    """Return a text that is not broken before a percent sign."""
+    return text.replace(" %", f"{_TIE}%")

@@ -108,7 +108,7 @@ class Forecast:
         self.learn(kinds, seconds)
 
     def estimate(self) -> Estimate | None:
-        """Return how long it still takes; None as long as nothing is known."""
+        """Return how long it still takes; None as long as next to nothing is known."""
         now = self._clock()
         rest: list[tuple[float, int]] = []
         known = True
@@ -125,7 +125,7 @@ class Forecast:
                 known &= cost is not None
                 rest.append((max((cost or 0.0) - spent, 0.0), 1))
         total = sum(seconds * number for seconds, number in rest)
-        if total == 0 and not known:
+        if total < 1 and not known:
             return None
         longest = max((seconds for seconds, _ in rest), default=0.0)
         return Estimate(max(total / (self._workers or self._most), longest), not known)

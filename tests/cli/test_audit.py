@@ -116,8 +116,10 @@ def test_settings_reach_the_run(
             return store.records()
 
     monkeypatch.setattr(leaktight_module(), "run", run)
-    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary: Path("there"))
-    monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact, summary: Path("there"))
+    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary, **_: Path("there"))
+    monkeypatch.setattr(
+        "leaktight.findings.summary_file.write_summary", lambda folder, redact, summary, **_: Path("there")
+    )
     words = (
         "--seed",
         "7",
@@ -161,7 +163,8 @@ def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight:
     hidden = json.loads(leaktight("export", str(audited), "--format", "summary", "--redact").out)
     assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"] * 2
     page = (audited / "report.html").read_text()
-    assert all(f'<span class="badge">{one["verdict"]}</span>' in page for one in found["verdicts"])
+    # A model that learned nothing is no use, whatever it keeps safe.
+    assert all(f">{word}</span>" in page for word in ("leaks", "useless"))
 
 
 def test_plans_from_words() -> None:

@@ -81,7 +81,7 @@ def test_layers_are_named():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (Parity(), "have the private property"),
+        (Parity(), "have the property `6 or more`"),
         (Npz(path="nowhere.npz"), "have the private property"),
         (Npz(path="nowhere.npz", private_property="smoker"), "have the property `smoker`"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -136,7 +137,7 @@ def finish(
     from leaktight.report import write_report
 
     summary = summarise(records)
-    report = write_report(folder, redact=redact, summary=summary)
+    report = write_report(folder, redact=redact, summary=summary, tell=partial(typer.echo, err=True))
     written = write_summary(folder, redact=redact, summary=summary)
     failed = reasons(records, Status.FAILED)
     if json:

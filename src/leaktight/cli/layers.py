@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -101,7 +102,8 @@ def layers(
     if not rows:
         raise typer.Exit(SOME_FAILED)
     write_layers(out / LAYERS_FILE, rows)
-    report = write_layer_report([out / name for name in study.plans()], out / "layers.html")
+    tell = partial(typer.echo, err=True)
+    report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=tell)
     if json:
         typer.echo((out / LAYERS_FILE).read_text(), nl=False)
     elif quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -72,6 +73,7 @@ def reproduce(
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as run_paper
+    from leaktight.papers.page import write_page
     from leaktight.papers.reproduction import RESULT_FILE
 
     chosen = find_paper(paper)
@@ -95,13 +97,14 @@ def reproduce(
     bar.end()
     result = done.model_dump_json(indent=2)
     write_private(folder / RESULT_FILE, f"{result}\n".encode())
+    page = write_page(chosen, done, folder, tell=partial(typer.echo, err=True))
     if json:
         typer.echo(result)
     elif quiet:
-        typer.echo(f"{count_checks(done.checks)}\nWritten: {folder / RESULT_FILE}")
+        typer.echo(f"{count_checks(done.checks)}\nPage: {page}")
     else:
         show(chosen, done)
-        typer.echo(f"\nWritten: {folder / RESULT_FILE}")
+        typer.echo(f"\nPage: {page}\nResult: {folder / RESULT_FILE}")
     if done.failed:
         for reason in reasons(done.failed, Status.FAILED):
             typer.echo(f"Failed: {reason}", err=True)

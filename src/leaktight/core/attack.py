@@ -253,6 +253,11 @@ class Attack(Registered):
         return False
 
     @property
+    def aim(self) -> str:
+        """Which of several things it is after, in words, such as `class 3`; empty if it has no such choice."""
+        return ""
+
+    @property
     def further(self) -> tuple[str, ...]:
         """The seats it takes in addition to that of the threat model: its `accomplices`, if it has that field."""
         return tuple(dict(self).get("accomplices", ()))

@@ -62,6 +62,8 @@ class Source(Registered):
     """Something that loads a data set. Write `read`; call `load`, which checks what `read` returns."""
 
     family: ClassVar[str] = "data"
+    property_title: ClassVar[str] = ""
+    """What the private property is, where it is always the same; empty if settings say it, or if there is none."""
 
     @abc.abstractmethod
     def read(self) -> Data:

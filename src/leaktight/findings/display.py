@@ -84,9 +84,13 @@ def family_of(defence: Defence) -> str:
 
 
 def label_of(cell: Cell) -> str:
-    """Return how a cell's probe is named: its label, or else its own kind and settings."""
+    """Return how a cell's probe is named: its label, or else its own kind and settings.
+
+    A preset of which settings were changed is said to be changed; in labels it has a star.
+    """
     attack = attack_of(cell.probe)
-    return cell.label or str(attack or cell.probe)
+    name = cell.label or str(attack or cell.probe)
+    return f"{name.removesuffix('*')} (changed)" if name.endswith("*") else name
 
 
 def setting_of(cell: Cell) -> str:

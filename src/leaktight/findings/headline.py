@@ -69,7 +69,9 @@ def _headline(judged: Sequence[Judgement]) -> str:
 
 def _read(judgement: Judgement) -> str:
     """Say what was read, with what else lies beyond chance where that is all that does."""
-    said = judgement.kind.headline(judgement.worst)
+    defended = judgement.base is not None and not isinstance(judgement.defence, AsCaptured)
+    kind = judgement.kind
+    said = kind.left(judgement.worst) if defended else kind.headline(judgement.worst)
     if judgement.signs and not judgement.kind.is_read(judgement.worst):
         return f"{said}, but {judgement.signs[0]}"
     return said
@@ -136,7 +138,7 @@ def _useless(judged: Sequence[Judgement]) -> str:
 def _beside(best: Judgement, graded: Sequence[Judgement]) -> list[str]:
     """Say what else is read under the defence that was named: it stops nothing that is not stopped."""
     others = [one for one in graded if one.defence == best.defence and one.kind != best.kind and one.verdict in READ]
-    return [f"Under it, {one.kind.headline(one.worst)} all the same." for one in others]
+    return [f"But under it, {one.kind.headline(one.worst)}." for one in others]
 
 
 def _captured(judgement: Judgement) -> str:

@@ -68,6 +68,8 @@ class Labels(LeakKind):
         f"tell every label (AUC of at least {EXACT_AUC:g} in every step), or the instruments are broken."
     )
     chance_note: ClassVar[str] = (
+        "For labels read off an update, the best of random labels and of one answer for all messages, made of the "
+        "commonest labels among those attacked; with few messages that is more than one class in all would get. "
         "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either "
         "order "
         "counts, at least what the rows of the message reach when dealt out to other examples."
@@ -77,7 +79,6 @@ class Labels(LeakKind):
         order=10,
         risk="labels",
         noun="the labels",
-        axis="label AUC",
         head="label AUC",
         column="label AUC",
         asked="are of one class",
@@ -150,8 +151,10 @@ class Labels(LeakKind):
         if reading is None:
             return "nothing was measured"
         if not tells_labels(reading):
-            guessing = "" if reading.chance is None else f", where guessing gets {percent(1 - reading.chance)}"
-            return f"{percent(1 - reading.value)} of the labels behind a message are read correctly{guessing}"
+            blind = (
+                "" if reading.chance is None else f", where the best blind answer gets {percent(1 - reading.chance)}"
+            )
+            return f"{percent(1 - reading.value)} of the labels behind a message are read correctly{blind}"
         count = len(reading.each) // max(len(row.seeds), 1)
         passes = "" if reading.name != PASSES else f" after {count} passes" if count > 1 else " over all passes"
         other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
@@ -165,8 +168,11 @@ class Labels(LeakKind):
     def headline(self, row: Row) -> str:
         """Say how well labels are told, and no more."""
         reading = self.reading(row)
-        if reading is None or not tells_labels(reading):
+        if reading is None:
             return self.found(row)
+        if not tells_labels(reading):
+            blind = "" if reading.chance is None else f" (a blind answer gets {percent(1 - reading.chance)})"
+            return f"{percent(1 - reading.value)} of the labels are read{blind}"
         value = 1 - reading.value if turned(reading) else reading.value
         return f"labels are told with AUC {value:.2f} (guessing gets {_chance(reading):.2f})"
 
@@ -239,9 +245,8 @@ class Labels(LeakKind):
         if not any(map(self.is_tabled, rows)):
             return ""
         return (
-            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is "
-            "that "
-            "at the cut; other layers are above."
+            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. The columns of "
+            "leak AUC are at the cut; what a row is judged by may be another layer."
         )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:

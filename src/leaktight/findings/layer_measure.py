@@ -15,8 +15,7 @@ class LayerMeasure(NamedTuple):
         order: where it stands among other measures.
         risk: what rankings in files call it.
         noun: what sentences call it.
-        axis: what stands beside its axis in the report.
-        head: what stands above its column in the report.
+        head: what stands above its column and its axis in the report.
         column: what stands above its column on the terminal.
         asked: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them instead.
         digits: how many digits follow the point.
@@ -30,7 +29,6 @@ class LayerMeasure(NamedTuple):
     order: int
     risk: str
     noun: str
-    axis: str
     head: str
     column: str
     asked: str = ""

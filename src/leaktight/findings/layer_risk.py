@@ -87,6 +87,12 @@ class Profile:
         return asked_of(self.place.measured_in)
 
 
+def asked_in(records: Iterable[Record]) -> str:
+    """Say what attacks on the private property ask of the examples; nothing where only labels are asked for."""
+    scenarios = (record.cell.scenario for record in records if record.cell.purpose == "measure")
+    return next((asked_of(scenario) for scenario in scenarios if not of_class(scenario)), "")
+
+
 def of_layers(name: str) -> bool:
     """Return whether readings of this name say what layers give away.
 

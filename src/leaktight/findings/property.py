@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
+from leaktight.core import registry
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.scenario import Scenario
+from leaktight.data.source import Source
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
@@ -37,7 +39,6 @@ class Property(LeakKind):
         order=0,
         risk="property",
         noun="the property",
-        axis="property AUC",
         head="property AUC",
         column="property AUC",
         asked=UNNAMED,
@@ -99,6 +100,12 @@ class Property(LeakKind):
         """Say what is told."""
         return f"AUC, how well it is told whether examples {asked_of(row.measured_in)}"
 
+    def judged_by(self, row: Row) -> str:
+        """Name it after the labels where a class stands in the place of the property."""
+        said = super().judged_by(row)
+        asks_class = row.measured_in is not None and of_class(row.measured_in)
+        return said.replace("property AUC", "label AUC") if asks_class else said
+
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting.
 
@@ -123,8 +130,16 @@ class Property(LeakKind):
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
-        """Return the AUC of all layers together."""
-        return (Column("property AUC", lambda row: interval(row.reading(PROPERTY_AUC), 2), (PROPERTY_AUC,)),)
+        """Return the AUC of all layers together; where a class stands in the place of the property, that of labels."""
+
+        def told(row: Row, about_labels: bool) -> str:
+            asks = row.measured_in is not None and of_class(row.measured_in)
+            return interval(row.reading(PROPERTY_AUC), 2) if asks is about_labels else NOTHING
+
+        return (
+            Column("property AUC", lambda row: told(row, False), (PROPERTY_AUC,)),
+            Column("label AUC", lambda row: told(row, True), (PROPERTY_AUC,)),
+        )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
         """Explain how well a property is told."""
@@ -138,8 +153,8 @@ class Property(LeakKind):
         }
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
-        """Draw an AUC from guessing to 1, with the line of guessing."""
-        return self.strength_axis(readings)._replace(guessing=GUESSING)
+        """Draw an AUC from guessing to 1."""
+        return self.strength_axis(readings)
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:
         """Draw an AUC from guessing to 1."""
@@ -216,7 +231,7 @@ def asked_of(scenario: Scenario | None) -> str:
         >>> from leaktight.learning import Federated
         >>> from leaktight.models import MLP
         >>> asked_of(Federated(data=Parity(), model=MLP()))
-        'have the private property'
+        'have the property `6 or more`'
     """
     data = None if scenario is None else scenario.to_dict().get("data")
     return _asked(data) if isinstance(data, dict) else UNNAMED
@@ -234,7 +249,8 @@ def _asked(data: dict[str, Any]) -> str:
     named = data.get("private_property")
     name = " or ".join(map(str, named)) if isinstance(named, list) else named
     if not isinstance(name, str) or not name:
-        return UNNAMED
+        source = registry.classes(Source.family).get(str(data.get("kind")))
+        return f"have the property `{source.property_title}`" if source and source.property_title else UNNAMED
     positive = data.get("private_property_positive")
     return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
 

@@ -64,6 +64,7 @@ class Row:
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
         measured_in: the scenario itself; None if it is not known.
+        aim: which of several things the attack is after, in words; empty if it has no such choice.
     """
 
     scenario: int
@@ -92,6 +93,7 @@ class Row:
     unpriced: str = ""
     layer: str = ""
     measured_in: Scenario | None = None
+    aim: str = ""
 
     @property
     def behind(self) -> int:
@@ -302,6 +304,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
         layer=_inverted(attack),
         measured_in=cell.scenario,
+        aim="" if attack is None else attack.aim,
     )
     if attack is None:
         return row

@@ -65,6 +65,9 @@ class Ungraded(LeakKind):
             return ()
         return (-reading.value / reading.chance if reading.chance else -math.inf, -reading.value)
 
+    def gauge(self, row: Row) -> None:
+        """Return nothing: an objective is no share of anything."""
+
     def short(self, row: Row) -> str:
         """Return the number."""
         reading = self.reading(row)

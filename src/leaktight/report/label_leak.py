@@ -7,24 +7,19 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import Any
 
-import plotly.graph_objects as go
-
-from leaktight.core.defence import is_undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Scenario
-from leaktight.findings.display import family_of, name_of
-from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, strongest_layer, weight
+from leaktight.findings.display import name_of
+from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, excess, place_of, strongest_layer, weight
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.findings.rows import Row
 from leaktight.learning.split import Split
+from leaktight.report.chart import Band, Chart, Figure, Panel, Point, Series, scale
 from leaktight.report.page import Page, Section
-from leaktight.report.plots import COLOURS, escaped, layout, plain_figure
+from leaktight.report.palette import Palette
 
-MOST_FIGURES = 12
-FIRST, SMALL = 460, 260
-BARE = "#6b7280"
 _NONE = "-"
 
 
@@ -59,36 +54,33 @@ def labels_section(page: Page) -> Section | None:
     if not groups:
         return None
     records = {record.cell.key: record for record in page.records}
-    plots: dict[str, dict[str, Any]] = {}
     blocks = []
     for number, rows in enumerate(groups.values()):
         courses = [
             course for row in rows for course in courses_of(row, [records[key] for key in row.cells if key in records])
         ]
-        panels = _panels(courses)
-        captions: dict[str, str] = {}
-        for place, panel in enumerate(panels.values()):
-            if len(plots) < MOST_FIGURES and any(course.values for course in panel):
-                name = f"plot-labels-{number}-{place}"
-                plots[name] = figure_of(panel, height=FIRST if not captions else SMALL)
-                captions[name] = _caption(panel[0])
+        strongest = strongest_courses(courses)
         over_passes = [found for row in rows if (found := passes_of(row)) is not None]
-        curve = f"plot-passes-{number}" if any(len(one.course) > 1 for one in over_passes) else ""
-        if curve:
-            plots[curve] = passes_figure(over_passes)
+        figures, curves = [], []
+        if strongest:
+            words = "Under each defence, the attack at the layer that tells most beyond chance"
+            chart = chart_of(strongest, page.palette)
+            figures.append(Figure(f"plot-labels-{number}", words, chart, wide=True))
+        if any(len(one.course) > 1 for one in over_passes):
+            words = "Leak AUC over passes, under the attack that tells most beyond chance"
+            curves.append(Figure(f"plot-passes-{number}", words, passes_chart(over_passes, page.palette), wide=True))
         block = {
             "setting": rows[0].setting,
-            "captions": captions,
-            "left": len(panels) - len(captions),
+            "figures": figures,
+            "drawn": [_drawn(course) for course in strongest],
             "passes": [_passes(one) for one in over_passes],
             "beside": list(BESIDE.values()),
-            "curve": curve,
-            "key": legend_of(rows) if captions or curve else [],
+            "curves": curves,
             "tables": _tables(courses),
         }
         blocks.append(block)
     values = {"blocks": blocks, "several": len(blocks) > 1, "redact": page.redact}
-    return Section("labels", "Labels over training", "labels.html", values, plots)
+    return Section("labels", "Labels over training", "labels.html", values)
 
 
 def courses_of(row: Row, records: Sequence[Record]) -> list[Course]:
@@ -155,69 +147,77 @@ def smooth(values: Sequence[float]) -> list[float]:
     return [median(values[max(0, at - reach) : at + reach + 1]) for at in range(len(values))]
 
 
-def figure_of(panel: Sequence[Course], height: int = SMALL) -> dict[str, Any]:
-    """Return a line for each defence, and to the right of it its median (dot) and 95 % quantile (triangle)."""
-    figure = go.Figure()
-    shades = _shades([course.row for course in panel])
+def chart_of(panel: Sequence[Course], palette: Palette) -> Chart:
+    """Return a line for each defence over the training, and in a strip of its own what all steps come to.
+
+    Every line is drawn as what it tells beyond its own chance level, as a part of all there is: attacks, layers and
+    defences have chance levels of their own.
+    """
     end = max(step for course in panel for step in course.steps)
-    rim = end * 1.04 + 0.5
+    strip = end * 1.06
+    series = []
     for course in panel:
-        colour, opacity = shades[course.row.defence.key]
-        name = escaped(name_of(course.row.defence))
-        shared = {"name": name, "opacity": opacity}
-        figure.add_trace(
-            go.Scatter(
-                **shared,
-                x=course.steps,
-                y=smooth(course.values),
-                mode="lines",
-                line={"color": colour, "width": 1.6},
-                hovertemplate=f"{name}<br>AUC %{{y:.2f}} at %{{x:.3g}}<extra></extra>",
-            )
+        name, colour = name_of(course.row.defence), palette.colour_for(course.row.defence)
+        line = tuple(
+            Point(step, _beyond(value, course.median))
+            for step, value in zip(course.steps, smooth(course.values), strict=True)
         )
-        figure.add_trace(_ends(course, rim, colour, shared))
-    chance = _chance(panel)
-    figure.add_hline(y=chance, line={"color": BARE, "dash": "dash", "width": 1.2})
-    lowest = min([chance, *(value for course in panel for value in smooth(course.values))])
-    figure.update_layout(**{**layout(height=height), "showlegend": False})
+        series.append(Series(name, colour, line, "", palette.stroke_for(course.row.defence)))
+        middle = Point(
+            strip,
+            _beyond(course.median.value, course.median),
+            *_beyond_ends(course.median),
+            tip=f"{name}\nmedian over all steps: AUC {course.median.value:.2f}, chance {_chance(course.median):.2f}",
+        )
+        series.append(Series("", colour, (middle,), "circle", "", tag=name))
+        if course.tail is not None:
+            worst = f"{name}\n95 % quantile over all steps: AUC {course.tail.value:.2f}"
+            above = Point(strip, _beyond(course.tail.value, course.tail), tip=worst)
+            series.append(Series("", colour, (above,), "up", ""))
     training = panel[0].row.stage == "training"
-    figure.update_xaxes(title_text="share of the training" if training else "step", ticksuffix=" %" if training else "")
-    figure.update_xaxes(range=[0, rim * 1.02], zeroline=False)
-    figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
-    return plain_figure(figure)
+    x = scale("share of the training" if training else "step", (), " %" if training else "", (0, end))
+    x = x._replace(high=end * 1.1, ticks=(*x.ticks, (strip, "all")))
+    lowest = min([0.0, *(point.y for one in series for point in one.points)])
+    y = scale("told beyond chance (0 % is guessing, 100 % every label)", (), " %", (min(-4.0, lowest - 4), 104))
+    about = "What attacks tell of the labels beyond chance over the training, a line for each defence."
+    bands = (Band(end * 1.03, end * 1.1, "", 1),)
+    return Chart(x, (Panel(y, tuple(series), 300, 0.0),), about, bands)
 
 
-def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> dict[str, Any]:
+def _beyond(value: float, reading: Reading) -> float:
+    """Return what an AUC tells beyond the chance level of a reading, in percent of all there is."""
+    return 100 * excess(reading.model_copy(update={"value": value}))
+
+
+def _beyond_ends(reading: Reading) -> tuple[float | None, float | None]:
+    low, high = (None if end is None else _beyond(end, reading) for end in (reading.low, reading.high))
+    return low, high
+
+
+def passes_chart(over_passes: Sequence[LabelPasses], palette: Palette) -> Chart:
     """Return the AUC over passes for each defence.
 
     It is that of the attack that tells most beyond its chance level in the end.
     """
-    figure = go.Figure()
-    shades = _shades([one.row for one in over_passes])
     best: dict[str, LabelPasses] = {}
     for one in sorted(over_passes, key=lambda one: weight(strongest_layer(one.row.readings) or one.aucs[PASSES])):
         if one.course:
             best[one.row.defence.key] = one
-    for key, one in best.items():
-        colour, opacity = shades[key]
-        name = escaped(name_of(one.row.defence))
-        figure.add_trace(
-            go.Scatter(
-                name=name,
-                opacity=opacity,
-                x=list(range(1, len(one.course) + 1)),
-                y=one.course,
-                mode="lines+markers",
-                line={"color": colour, "width": 1.6},
-                hovertemplate=f"{name}, {escaped(one.row.attack)}<br>AUC %{{y:.2f}} after %{{x}} passes<extra></extra>",
-            )
+    series = []
+    for one in best.values():
+        name, colour = name_of(one.row.defence), palette.colour_for(one.row.defence)
+        points = tuple(
+            Point(float(number), value, tip=f"{name}, {one.row.attack}\nAUC {value:.2f} after {number} passes")
+            for number, value in enumerate(one.course, start=1)
         )
-    figure.add_hline(y=GUESSING, line={"color": BARE, "dash": "dash", "width": 1.2})
-    figure.update_layout(**{**layout(height=height), "showlegend": False})
+        series.append(Series(name, colour, points, "circle", palette.stroke_for(one.row.defence), tag=name))
+    most = max((len(one.course) for one in best.values()), default=1)
     lowest = min([GUESSING, *(value for one in best.values() for value in one.course)])
-    figure.update_xaxes(title_text="passes over the data", rangemode="tozero")
-    figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
-    return plain_figure(figure)
+    x = scale("passes over the data", (), ends=(0, most))
+    x = x._replace(ticks=tuple((value, text) for value, text in x.ticks if value == round(value)))
+    y = scale("leak AUC", (), ends=(max(-0.02, lowest - 0.04), 1.03))
+    about = "Leak AUC over passes for each defence; the numbers are in the table below."
+    return Chart(x, (Panel(y, tuple(series), 240, GUESSING),), about)
 
 
 def _passes(one: LabelPasses) -> dict[str, Any]:
@@ -232,60 +232,22 @@ def _passes(one: LabelPasses) -> dict[str, Any]:
     }
 
 
-def _ends(course: Course, rim: float, colour: str, shared: dict[str, Any]) -> go.Scatter:
-    marked = [(course.median, "circle", "median")] + (
-        [(course.tail, "triangle-up", "95 % quantile")] if course.tail else []
-    )
-    return go.Scatter(
-        **shared,
-        x=[rim] * len(marked),
-        y=[reading.value for reading, _, _ in marked],
-        mode="markers",
-        cliponaxis=False,
-        marker={"color": colour, "symbol": [symbol for _, symbol, _ in marked], "size": 8},
-        customdata=[words for _, _, words in marked],
-        hovertemplate=f"{shared['name']}<br>%{{customdata}} %{{y:.3f}}<extra></extra>",
-    )
-
-
-def _panels(courses: Iterable[Course]) -> dict[tuple[str, str | None], list[Course]]:
-    """Return the courses of each attack and layer; the cut before all others, then layer by layer."""
-    found: dict[tuple[str, str | None], list[Course]] = {}
+def strongest_courses(courses: Iterable[Course]) -> list[Course]:
+    """Return for each defence the course of the attack and layer that tells most, of those whose steps are known."""
+    found: dict[str, list[Course]] = {}
     for course in courses:
-        found.setdefault((course.row.attack, course.median.layer), []).append(course)
-    layers = list(dict.fromkeys(layer for _, layer in found))
-    return dict(sorted(found.items(), key=lambda item: (item[0][1] is not None, layers.index(item[0][1]))))
+        if course.values:
+            found.setdefault(course.row.defence.key, []).append(course)
+    return [max(some, key=lambda course: weight(course.median, course.tail)) for some in found.values()]
 
 
-def _shades(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
-    """Return a colour for each kind of defence, the fuller the stronger; grey for none."""
-    families: dict[str, list[str]] = {}
-    for defence in {row.defence.key: row.defence for row in rows}.values():
-        families.setdefault("" if is_undefended(defence) else family_of(defence), []).append(defence.key)
-    named = [family for family in families if family]
-    found = {}
-    for family, keys in families.items():
-        colour = COLOURS[named.index(family) % len(COLOURS)] if family else BARE
-        for place, key in enumerate(keys, start=1):
-            found[key] = colour, 0.3 + 0.7 * place / len(keys)
-    return found
+def _drawn(course: Course) -> str:
+    """Say which attack and layer is drawn of a defence."""
+    return f"{name_of(course.row.defence)}: {course.row.attack}, {place_of(course.median)}"
 
 
-def legend_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
-    """Return each defence with its colour and how full the colour is.
-
-    This stands beside the figures, because a phone has no room for it in them.
-    """
-    names = {row.defence.key: name_of(row.defence) for row in rows}
-    return [(names[key], *shade) for key, shade in _shades(rows).items()]
-
-
-def _chance(panel: Sequence[Course]) -> float:
-    return max(GUESSING if course.median.chance is None else course.median.chance for course in panel)
-
-
-def _caption(course: Course) -> str:
-    return f"{course.row.attack}, {place_of(course.median)}"
+def _chance(reading: Reading) -> float:
+    return GUESSING if reading.chance is None else reading.chance
 
 
 def _tables(courses: Sequence[Course]) -> list[dict[str, Any]]:
@@ -309,8 +271,13 @@ def _tables(courses: Sequence[Course]) -> list[dict[str, Any]]:
 
 def _cell(course: Course | None, top: bool) -> dict[str, Any]:
     if course is None:
-        return {"text": _NONE, "chance": "", "tone": "", "top": False}
+        return {"text": _NONE, "chance": "", "tone": "", "top": False, "heat": 0.0}
     middle, tail = course.median, course.tail
     text = f"{middle.value:.2f}" + ("" if tail is None else f" / {tail.value:.2f}")
-    chance = GUESSING if middle.chance is None else middle.chance
-    return {"text": text, "chance": f"{chance:.2f}", "tone": "leaks" if middle.beats_chance() else "", "top": top}
+    return {
+        "text": text,
+        "chance": f"{_chance(middle):.2f}",
+        "tone": "leaks" if middle.beats_chance() else "",
+        "top": top,
+        "heat": min(1.0, max(0.0, excess(middle))) if middle.beats_chance() else 0.0,
+    }

@@ -29,18 +29,18 @@ def plan_file(audited: Path) -> str:
 def test_an_audit_ends_with_table_verdict_and_report(leaktight: Call, plan_file: str, audited: Path) -> None:
     said = leaktight("audit", plan_file, "--workers", "1", "--out", str(audited))
     assert said.code == 0
-    assert said.err == ""
+    assert said.err.startswith("Small: 4 cells: ")
     for text in (
-        "Defence",
+        "Numbers (batches of 1, before training):",
         "PSNR in dB (95 %)",
-        "no defence",
+        "No defence",
         "Gaussian noise (std 0.5)",
         "analytic",
         "Verdict, images:",
-        "Accuracy",
+        "accuracy",
     ):
         assert text in said.out
-    assert f"Report: {audited / 'report.html'} (it shows private images; --redact leaves them out)" in said.out
+    assert f"Report: {audited / 'report.html'}\nIt shows private images; --redact leaves them out.\n" in said.out
     assert (audited / "report.html").stat().st_mode & 0o777 == 0o600
     with Store.read(audited) as store:
         assert {record.status for record in store.records()} == {Status.DONE}
@@ -73,12 +73,12 @@ def test_results_made_with_another_version_are_computed_again_and_it_is_said(
     # As outside of pytest, where nobody listens to the log.
     monkeypatch.setattr(logging.root, "handlers", [])
     words = ("audit", plan_file, "--workers", "1", "--out", "out")
-    assert leaktight(*words).err == ""
+    assert "changed" not in leaktight(*words).err
     monkeypatch.setattr("leaktight.__version__", "99.0")
     said = leaktight(*words)
     assert said.code == 0
     assert (
-        said.err == f"The version of leaktight ({__version__}, now 99.0) changed, so 4 of 4 cells are computed again.\n"
+        f"The version of leaktight ({__version__}, now 99.0) changed, so 4 of 4 cells are computed again." in said.err
     )
 
 
@@ -116,8 +116,10 @@ def test_settings_reach_the_run(
             return store.records()
 
     monkeypatch.setattr(leaktight_module(), "run", run)
-    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary: Path("there"))
-    monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact, summary: Path("there"))
+    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary, **_: Path("there"))
+    monkeypatch.setattr(
+        "leaktight.findings.summary_file.write_summary", lambda folder, redact, summary, **_: Path("there")
+    )
     words = (
         "--seed",
         "7",
@@ -161,7 +163,8 @@ def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight:
     hidden = json.loads(leaktight("export", str(audited), "--format", "summary", "--redact").out)
     assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"] * 2
     page = (audited / "report.html").read_text()
-    assert all(f'<span class="badge">{one["verdict"]}</span>' in page for one in found["verdicts"])
+    # A model that learned nothing is no use, whatever it keeps safe.
+    assert all(f">{word}</span>" in page for word in ("leaks", "useless"))
 
 
 def test_plans_from_words() -> None:

@@ -56,6 +56,13 @@ def test_one_command_gives_table_ranking_and_picture(
     assert main([*command, *FEW, "--out", str(out)]) == 0
     assert capsys.readouterr().out == said
     assert seconds(out) == before  # nothing is measured twice
+    assert main([*command, *FEW, "--out", str(out), "--json", "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ((out / "layers.json").read_text(), "")
+    assert main([*command, *FEW, "--out", str(out), "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("For the property: ")
+    assert lines[-1] == f"Report: {out / 'layers.html'}"
 
 
 def seconds(out: Path) -> list[float]:
@@ -122,3 +129,28 @@ def test_layers_that_tell_nothing_are_not_named_as_risks() -> None:
     assert "For the property: By itself head best tells" in printed(two)
     assert "For the labels: By itself head best tells" in printed([row("head", "label_auc", 0.9, 0.8, 0.5)])
     assert "0.90 (0.80 to 0.95)" in printed([row("head", "property_auc", 0.9, 0.8, 0.5)])
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_word_is_broken_on_a_narrow_terminal(width: int) -> None:
+    rows = [
+        LayerRow(
+            f"body.block{number}.convolution",
+            {
+                name: Reading(name=name, value=0.9 - number / 10, low=0.5, high=0.95, chance=0.5, leaks="high")
+                for name in ("property_auc", "label_auc", "v_information_share", "sensitivity_f_share", "psnr")
+            },
+        )
+        for number in range(5)
+    ]
+    text = StringIO()
+    show(rows, Console(file=text, force_terminal=True, width=width, color_system=None))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(" ".join(lines).split())
+    for row in rows:
+        assert row.layer in words
+    assert "so hiding one layer may hide nothing." in words
+    assert "…" not in words
+    pairs = [line for line in lines if line.startswith("- ")]
+    assert len(pairs) <= 4

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from leaktight.cli.comparison_table import parts, show
+from leaktight.cli.comparison_table import show, table
 from leaktight.cli.main import main
 from leaktight.core.metric import Reading
 from leaktight.data import Digits
@@ -73,10 +73,13 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("toy")
 def test_ours_stand_beside_the_published_and_then_come_the_checks(leaktight: Callable[..., Any]) -> None:
     said = leaktight("reproduce", "toy", "--workers", "1")
-    assert (said.code, said.err) == (0, "")
+    assert said.code == 0
+    assert said.err.startswith("one (1 of 1): 3 cells: no defence and 1 defence x 1 measurement, and 1 check ")
     [line] = [line for line in said.out.splitlines() if "none" in line and "0.987" in line]
     assert " to " in line
-    assert "A toy [1], scale smoke, seed 0" in said.out
+    title, summary = said.out.splitlines()[:2]
+    assert title.startswith("A toy [1], scale smoke, seed 0, ")
+    assert summary == "1 holds, 1 does not, of 2. Smoke shows that everything runs; use --scale small to judge."
     assert "Published: It hurts. (Fig. 1)" in said.out
     assert "- holds: a claim [2] is 1, expected above 0" in said.out
     assert "- does not hold: another is -, expected above 0" in said.out
@@ -86,13 +89,11 @@ def test_ours_stand_beside_the_published_and_then_come_the_checks(leaktight: Cal
 
 @pytest.mark.usefixtures("toy")
 def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -> None:
-    said = leaktight(
-        "reproduce", "toy", "--workers", "1", "--json", "ours.json", "--seed", "4", "--out", "work", "--steps", "1"
-    )
+    said = leaktight("reproduce", "toy", "--workers", "1", "--seed", "4", "--out", "work", "--steps", "1")
     assert said.code == 0
-    assert "Written: ours.json" in said.out
+    assert "Result: work/reproduction.json" in said.out
     assert "Cut by --steps 1: at most 1 of everything that is counted." in said.out
-    found = json.loads(Path("ours.json").read_text())
+    found = json.loads(Path("work", "reproduction.json").read_text())
     assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
     [remark] = found["remarks"]
     assert remark.startswith("Cut by --steps 1: ")
@@ -101,8 +102,14 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
         {"name", "value", "expected", "holds", "low", "high", "undecided"}
     ] * 2
     assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
-    assert stat.S_IMODE(Path("ours.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path("work", "reproduction.json").stat().st_mode) == 0o600
     assert Path("work", "one").is_dir()
+    words = ("reproduce", "toy", "--workers", "1", "--seed", "4", "--out", "work", "--steps", "1")
+    printed = json.loads(leaktight(*words, "--json").out)
+    assert {**printed, "seconds": 0} == {**found, "seconds": 0}
+    quiet = leaktight(*words, "--quiet")
+    assert quiet.out.startswith("1 holds, 1 does not, of 2.\nPage: work/reproduction")
+    assert "cells" not in quiet.err
 
 
 @pytest.mark.usefixtures("toy")
@@ -128,7 +135,7 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
     monkeypatch.setattr(Federated, "train", interrupt)
     said = leaktight("reproduce", "toy", "--workers", "1")
     assert said.code == 130
-    assert said.err == "Interrupted: finished cells are kept; run the same command to resume.\n"
+    assert said.err.endswith("Interrupted: finished cells are kept; run the same command to resume.\n")
 
 
 @pytest.mark.parametrize(
@@ -165,16 +172,11 @@ def test_a_mistake_is_one_sentence(leaktight: Callable[..., Any], words: tuple[s
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_file_that_cannot_be_written_is_told_before_anything_runs(leaktight: Callable[..., Any]) -> None:
-    Path("folder").mkdir()
+def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(leaktight: Callable[..., Any]) -> None:
     Path("file").write_text("")
-    for target, sentence in (
-        ("folder", "The file `folder` cannot be written: it is a folder. Name a file in it."),
-        ("file/ours.json", "The folder `file` cannot be made: file exists. Choose another one."),
-    ):
-        said = leaktight("reproduce", "toy", "--workers", "1", "--json", target)
-        assert (said.code, said.out, said.err) == (2, "", f"Error: {sentence}\n")
-    assert not Path("leaktight-toy-smoke").exists()
+    said = leaktight("reproduce", "toy", "--workers", "1", "--out", "file/work")
+    sentence = "The folder `file/work` cannot be made: not a directory. Choose another one."
+    assert (said.code, said.out, said.err) == (2, "", f"Error: {sentence}\n")
 
 
 def test_an_unknown_scale_is_refused(leaktight: Callable[..., Any]) -> None:
@@ -190,32 +192,65 @@ def test_the_help_names_every_paper(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in said
 
 
-@pytest.mark.parametrize(("width", "shown"), [(200, True), (60, False)])
-def test_intervals_are_shown_where_they_have_room(width: int, shown: bool) -> None:
-    row = {"key": "a"}
-    for number in range(4):
+def lines(rows: list[Row], published: list[Row], keys: tuple[str, ...], width: int) -> list[str]:
+    return [line.plain for line in table(rows, published, keys, width)]
+
+
+@pytest.mark.parametrize(("width", "shown"), [(200, True), (60, True), (30, False)])
+def test_intervals_are_shown_unless_they_make_many_parts(width: int, shown: bool) -> None:
+    row: Row = {"key": "a"}
+    for number in range(6):
         row |= {f"x{number}": 1.5, f"x{number}_low": 1.25, f"x{number}_high": 1.75}
-    out = Console(file=StringIO(), width=width)
-    [found] = parts("t", [row], [], ("key",), out)
-    assert list(found.columns[1].cells) == ["1.5 (1.25 to 1.75)" if shown else "1.5"]
-    assert len(found.columns) == 5
+    found = lines([row], [], ("key",), width)
+    assert any("1.50 (1.25 to 1.75)" in line for line in found) is shown
+    assert sum(line.count("1.50") for line in found) == 6
+    assert max(map(len, found)) <= width
 
 
 def test_columns_without_a_number_are_left_out_and_missing_ones_are_a_dash() -> None:
-    rows = [{"key": "a", "x": None, "y": 1.0}, {"key": "b", "x": None, "y": None}]
-    [found] = parts("t", rows, [{"key": "a", "y": 0.5}], ("key",), Console(width=80))
-    assert [column.header for column in found.columns] == ["key", "y", "y, published"]
-    assert [list(column.cells) for column in found.columns] == [["a", "b"], ["1", "-"], ["0.5", "-"]]
+    rows: list[Row] = [{"key": "a", "x": None, "y": 1.0}, {"key": "b", "x": None, "y": None}]
+    found = lines(rows, [{"key": "a", "y": 0.5}], ("key",), 80)
+    assert [line.split() for line in found] == [
+        ["key", "y", "y,", "published"],
+        ["-" * len(found[1])],
+        ["a", "1.00", "0.50"],
+        ["b", "-", "-"],
+    ]
+
+
+def test_published_columns_without_a_number_of_these_rows_are_hidden() -> None:
+    found = lines([{"key": "a", "y": 1.0}], [{"key": "other", "y": 0.5}], ("key",), 80)
+    assert not any("published" in line for line in found)
 
 
 def test_too_many_columns_are_shown_in_parts_that_all_name_their_rows() -> None:
-    row = {"key": "a", **{f"x{number}": 1.0 for number in range(11)}}
-    shown = parts("t", [row], [{"key": "a", "x9": 0.5}], ("key",), Console(width=80))
-    assert [part.title for part in shown] == ["t (1 of 2)", "t (2 of 2)"]
-    headers = [[str(column.header) for column in part.columns] for part in shown]
-    assert headers == [["key", *(f"x{n}" for n in range(6))], ["key", "x6", "x7", "x8", "x9", "x9, published", "x10"]]
-    [whole] = parts("t", [{"key": "a", "x": 1.0}], [], ("key",), Console(width=80))
-    assert whole.title == "t"
+    row: Row = {"key": "a", **{f"x{number}": 1.0 for number in range(30)}}
+    found = lines([row], [{"key": "a", "x9": 0.5}], ("key",), 80)
+    assert len([line for line in found if line.startswith("a ")]) == 3
+    assert max(map(len, found)) <= 80
+
+
+def test_keys_that_leave_no_room_stand_above_their_rows() -> None:
+    keys = ("data_set", "mechanism", "strength")
+    rows: list[Row] = [
+        {"data_set": "cifar10-and-more", "mechanism": name, "strength": 0.001, "accuracy": 0.5, "psnr": 20.0}
+        for name in ("polarization network", "gaussian noise")
+    ]
+    found = lines(rows, [], keys, 46)
+    assert max(map(len, found)) <= 46
+    assert "data set cifar10-and-more" in found
+    assert any(line.strip().startswith("polarization network") for line in found)
+
+
+def test_digits_are_those_of_the_metric_or_fixed_in_a_column() -> None:
+    rows: list[Row] = [
+        {"key": str(psnr), "psnr": psnr, "value": value, "wide": wide}
+        for psnr, value, wide in ((20.0, 0.5, 1e-7), (3.14159, 0.25, 400.0))
+    ]
+    assert [line.split()[1:] for line in lines(rows, [], ("key",), 80)[-2:]] == [
+        ["20.0", "0.500", "1e-07"],
+        ["3.1", "0.250", "400"],
+    ]
 
 
 def test_a_check_whose_interval_straddles_is_undecided() -> None:

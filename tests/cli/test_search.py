@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -9,11 +11,18 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from leaktight.cli.main import main
+from leaktight.cli.policy_result import as_json, show, words_of
+from leaktight.data import Photos
+from leaktight.models import DLNet
+from leaktight.search import Result, Search
+from leaktight.search.result import Scored
 from leaktight.transforms import Policy
 
 FEW = [
@@ -37,9 +46,10 @@ def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys
     out = tmp_path / "policy.toml"
     assert main([*FEW, "--workers", "1", "--out", str(out)]) == 0
     said = capsys.readouterr()
-    assert said.err == ""
+    assert said.err.splitlines()[-1].startswith("Took ")
     policy = tomllib.loads(out.read_text())["policy"]
-    assert said.out.startswith(f"Policy {policy}, chosen from ")
+    assert said.out.startswith(f"Policy {policy}: {Policy.of(policy).words}.\n")
+    assert "12 candidates drawn; " in said.out
     for one in [*policy.split("+"), "as it is"]:
         assert any(line.startswith(f"{one} ") for line in said.out.splitlines())
     snippet = said.out.partition("[[defences]]")[2].partition("In PyTorch")[0]
@@ -47,7 +57,42 @@ def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys
     assert f'transform = Policy.of("{policy}").transform()' in said.out
     assert Policy.of(policy).transform() is not None
     assert main([*FEW, "--workers", "1", "--out", str(out)]) == 0
-    assert capsys.readouterr() == said
+    assert capsys.readouterr().out == said.out
+    assert main([*FEW, "--workers", "1", "--out", str(out), "--json", "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    found = json.loads(printed.out)
+    assert (found["policy"], found["words"]) == (policy, Policy.of(policy).words)
+    assert found["untransformed"]["relative_accuracy"] == 1
+    assert main([*FEW, "--workers", "1", "--out", str(out), "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        f"Policy {policy}: {Policy.of(policy).words}",
+        f"Written to {out}",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_policy_that_hides_nothing_is_warned_of_last(width: int) -> None:
+    settings = Search(data=Photos(), model=DLNet(), candidates=12)
+    scored = Scored("4-21-45", 0.9, (0.8, 1.0), -47.3243), Scored("23-48-24", 0.8, (0.7, 0.9), -50.0)
+    result = Result(settings, scored, Scored("", 0.5, (0.4, 0.6), -45.0), 24, 22, 7, 6, 500)
+    text = StringIO()
+    show(result, Path("policy.toml"), Console(file=text, force_terminal=True, width=width, color_system=None))
+    shown = text.getvalue()
+    said = " ".join(shown.split())
+    assert said.startswith(
+        "Policy 4-21-45+23-48-24: sharpness (level 1), move sideways (level 5), solarize (level 1); or autocontrast, "
+        "move up or down (level 3), move up or down (level 3)."
+    )
+    assert "24 candidates drawn (12, and more because too few would do); 22 do different things" in said
+    assert " 1.05" in shown
+    assert "-47" not in shown
+    assert said.endswith("before you use it.")
+    assert "Warning: this policy is no more private than images as they are." in said
+    assert max(map(len, shown.splitlines())) <= width
+    better = dataclasses.replace(result, untransformed=Scored("", 0.95, (0.9, 1.0), -45.0))
+    assert "Warning" not in words_of(better, Path("policy.toml"))[-1]
+    assert json.loads(as_json(better, Path("policy.toml")))["more_private"] is True
 
 
 @pytest.mark.parametrize(
@@ -136,14 +181,13 @@ def test_killed_and_interrupted_it_goes_on_and_finds_the_same(start: Start, tmp_
     os.killpg(second.pid, signal.SIGINT)
     _, said = second.communicate()
     if second.returncode != 0:
-        assert (second.returncode, said) == (
-            130,
-            "Interrupted: finished scores are kept; run the same command to resume.\n",
-        )
+        assert second.returncode == 130
+        assert said.endswith("Interrupted: finished scores are kept; run the same command to resume.\n")
 
     third = start(stopped, 1)
     shown, said = third.communicate()
-    assert (third.returncode, said) == (0, "")
+    assert third.returncode == 0
+    assert said.startswith("Search: 10 candidates of at most 3 functions, scored on 8 images of photos; 1 worker.\n")
     assert shown.startswith("Policy ")
     assert main(["search", *SLOW, "--workers", "1", "--out", str(whole / "policy.toml")]) == 0
     assert (stopped / "policy.toml").read_bytes() == (whole / "policy.toml").read_bytes()

@@ -1,8 +1,9 @@
-"""What is shown: the progress bar, the table, and settings in words."""
+"""What is shown: the outcome of an audit, and settings in words."""
 
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -10,9 +11,9 @@ import pytest
 from pydantic import Field
 from rich.console import Console
 
-from leaktight.attacks import GanAttack, PropertyInference
-from leaktight.cli.outcome import reasons, show, table
-from leaktight.cli.progress import Bar
+from leaktight.attacks import PropertyInference
+from leaktight.cli.audit_table import table
+from leaktight.cli.outcome import reasons, show, words_of
 from leaktight.cli.settings import describe_type, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
@@ -21,7 +22,7 @@ from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.column import interval
 from leaktight.findings.summary import summarise
 from leaktight.probes import Sensitivity
-from leaktight.running import Step, Store
+from leaktight.running import Store
 
 
 def screen(terminal: bool = True, width: int = 200) -> tuple[Console, io.StringIO]:
@@ -35,70 +36,30 @@ def records(audited: Path) -> list[Record]:
         return store.records()
 
 
-def test_the_bar_shows_how_far_and_what() -> None:
-    console, text = screen()
-    with Bar(console) as bar:
-        bar.step(Step(3, 12, 5, "dlg2019 against none, batch 1, [end]", Status.DONE))
-        bar._progress.refresh()
-        bar.step(Step(4, 12, 5, "dlg2019 against none, batch 1, [end]", Status.DONE))
-        bar._progress.refresh()
-        bar.step(Step(4.5, 12, 5, "training with none, 6 of 12", None))
-        bar._progress.refresh()
-        assert bar._progress.tasks[0].percentage == 37.5
-    assert "training with none, 6 of 12 (5 cells kept)" in text.getvalue()
-    assert "dlg2019 against none, batch 1, [end] (5 cells kept)" in text.getvalue()
-    assert " 4/12" in text.getvalue()
-    assert "/min" in text.getvalue()
-
-
-def test_nobody_watching_means_no_bar() -> None:
+def test_the_headline_stands_first_and_the_table_after_the_advice(made: Any) -> None:
     console, text = screen(terminal=False)
-    with Bar(console) as bar:
-        bar.step(Step(3, 12, 0, "text", Status.DONE))
-    assert text.getvalue() == ""
+    show(made.audit(), console=console)
+    shown = text.getvalue()
+    assert shown.startswith("Without a defence, all 8 images can be recognised from one shared message.")
+    places = [shown.index(words) for words in ("Verdict, images:", "Advice:", "Numbers", "Reasons to doubt")]
+    assert places == sorted(places)
 
 
-def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None:
-    console, text = screen()
-    console.print(table(summarise(records).rows))
-    lines = text.getvalue().splitlines()
-    assert sum("analytic" in line for line in lines) == 2
-    [plain] = [line for line in lines if "no defence" in line]
-    accuracy = records[0].reading("accuracy")
-    assert [cell.strip() for cell in plain.split("│")][3:6:2] == ["100.0 (100.0 to 100.0)", "100%"]
-    assert f"{accuracy.value:.1%}" in plain
-
-
-def test_at_eighty_columns_every_name_can_be_read(made: Any) -> None:
-    console, text = screen(width=80)
-    records = [made.record(GaussianNoise(std=0.0001), label=label) for label in ("idlg2020*", "fan2020-adaptive")]
-    console.print(table(summarise(records).rows))
-    lines = text.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
-    columns = [[line.split("│")[place].strip() for line in lines if "│" in line] for place in (1, 2)]
-    assert ["".join(column).replace(" ", "") for column in columns] == [
-        2 * "Gaussiannoise(std0.0001)",
-        "fan2020-adaptiveidlg2020*",
+def test_few_words_name_each_defence_once(made: Any) -> None:
+    words = words_of(summarise(made.two_principles(TopK(), labels=0.0)))
+    assert words == [
+        "Images, no defence: leaks",
+        "Images, top-k (share 0.1): not broken",
+        "Labels, no defence: leaks",
+        "Labels, top-k (share 0.1): leaks",
     ]
-    assert lines[-1].strip() == "Batches of 1, before training"
-    sizes = [made.record(batch_size=size) for size in (1, 8)]
-    console, text = screen()
-    console.print(table(summarise(sizes).rows))
-    assert "Batch" in text.getvalue().splitlines()[1]
+    assert words_of(summarise([made.record()])) == ["No defence: leaks"]
 
 
-def test_made_up_pictures_are_counted_by_what_they_show(made: Any) -> None:
-    readings = tuple(
-        Reading(name=name, value=value, low=0.0, high=1.0, n=50, chance=chance, leaks="high")
-        for name, value, chance in (("recognised", 0.25, 0.1), ("recognised_any", 0.75, 0.5))
-    )
-    record = made.record(psnr=None, extra=readings, attack=GanAttack(), label="gan")
-    console, text = screen()
-    console.print(table(summarise([record]).rows))
-    assert "PSNR" not in text.getvalue()
-    assert "Pictures of the class" in text.getvalue()
-    [row] = [line for line in text.getvalue().splitlines() if "gan" in line]
-    assert [cell.strip() for cell in row.split("│")][3:6] == ["0.25 (0.00 to 1.00)", "0.10", "0.75"]
+def test_what_a_budget_cut_is_a_reason_to_doubt(records: list[Record]) -> None:
+    console, text = screen(terminal=False)
+    show(records, console=console, caveats=["A time budget of 20 s shortened this audit."])
+    assert "- A time budget of 20 s shortened this audit." in text.getvalue().split("Reasons to doubt this audit:")[1]
 
 
 def test_several_scenarios_are_numbered_and_named(records: list[Record]) -> None:
@@ -108,10 +69,16 @@ def test_several_scenarios_are_numbered_and_named(records: list[Record]) -> None
     moved = [r.model_copy(update={"cell": r.cell.model_copy(update={"scenario": longer(r)})}) for r in records]
     console, text = screen()
     show([*records, *moved], ["short", "long"], console)
-    rows = [line.split("│")[1].strip() for line in text.getvalue().splitlines() if "analytic" in line and "│" in line]
-    assert rows == ["1", "1", "2", "2"]
+    headings = [line.partition(":")[0] for line in text.getvalue().splitlines() if line.startswith("Scenario ")]
+    assert headings == [
+        f"Scenario {number}, {name}" for number in (1, 2) for name in ("no defence", "Gaussian noise (std 0.5)")
+    ]
     assert "Scenarios:\n- 1: short\n- 2: long\n" in text.getvalue()
     assert "Scenario 2. No defence: leaks." in text.getvalue()
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r"  +", line.strip())
 
 
 def longer(record: Record) -> Any:
@@ -166,8 +133,8 @@ def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> N
     console, text = screen()
     show(records, console=console)
     shown = text.getvalue()
-    [line] = [line for line in shown.splitlines() if "│ property" in line]
-    assert [cell.strip() for cell in line.split("│")][3:6] == ["0.90 (0.85 to 0.95)", "0.50", "head 0.95"]
+    [line] = [line for line in shown.splitlines() if line.startswith("  property ")]
+    assert cells(line) == ["property", "0.90 (0.85 to 0.95)", "0.50", "head 0.95"]
     assert "Property AUC (95 %)" in shown
     assert "PSNR" not in shown
     assert "measured" not in shown.split("Verdict")[0]
@@ -176,13 +143,16 @@ def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> N
     assert "- All layers are computed from the same examples, so hiding one layer may hide nothing." in where
 
 
-def test_images_and_property_stand_side_by_side(made: Any) -> None:
+def test_images_and_property_have_tables_of_their_own(made: Any) -> None:
     property_record = made.record(psnr=None, attack=PropertyInference(), label="property", extra=(told(0.9),))
     console, text = screen()
     show([made.record(psnr=30.0), property_record], console=console)
-    assert "PSNR in dB (95 %)" in text.getvalue()
-    [line] = [line for line in text.getvalue().splitlines() if "│ property" in line]
-    assert [cell.strip() for cell in line.split("│")][3:9] == ["-", "-", "-", "0.90 (0.85 to 0.95)", "0.50", "-"]
+    images, _, rest = text.getvalue().partition("Numbers, private property (batches of 1, before training):")
+    assert "Numbers, images (batches of 1, before training):" in images
+    assert "PSNR in dB (95 %)" in images
+    assert "PSNR" not in rest.partition("\n\n")[0]
+    [line] = [line for line in rest.splitlines() if line.startswith("  property ")]
+    assert cells(line) == ["property", "0.90 (0.85 to 0.95)", "0.50"]
     assert "Where the leak sits" not in text.getvalue()
 
 
@@ -260,10 +230,8 @@ def test_labels_have_columns_of_their_own(made: Any) -> None:
     auc = Reading(name="auc", value=0.8765, chance=0.5)
     leaky = made.record(psnr=None, accuracy=None, extra=(*told(0.7), *told(0.9, "linear1"), auc))
     refused = made.record(psnr=None, accuracy=None, label="other", status=Status.REFUSED, reason="no")
-    console, text = screen()
-    console.print(table(summarise([leaky, refused]).rows))
-    shown = text.getvalue()
-    for words in ("Leak AUC (95 %)", "95 % quantile", "Test AUC", "0.90 (0.89 to 0.91)", "0.92", "0.876", "refused"):
+    shown = "\n".join(line.plain for line in table(summarise([leaky, refused]).rows, 100))
+    for words in ("Leak AUC (95 %)", "95 % quantile", "test AUC 0.876", "0.90 (0.89 to 0.91)", "0.92", "refused"):
         assert words in shown
     assert "PSNR" not in shown
 
@@ -314,7 +282,7 @@ def test_the_words_come_first_and_images_before_labels(made: Any) -> None:
     shown = text.getvalue()
     places = [
         shown.index(words)
-        for words in ("Verdict, images:", "Verdict, labels:", "Advice:", "Defence", "Reasons to doubt")
+        for words in ("Verdict, images:", "Verdict, labels:", "Advice:", "Numbers", "Reasons to doubt")
     ]
     assert places == sorted(places)
     assert "- Gaussian noise (std 0.001): reduced. 3 of 8 images" in shown

@@ -53,7 +53,7 @@ def test_none_better_than_guessing():
     [
         ("v_information", 0.0, "By itself head has the highest V-information (9.00, 8.95 to 9.05)."),
         ("sensitivity_f", None, "By itself head has the highest sensitivity (F) (9.00, 8.95 to 9.05)."),
-        ("psnr", 1.0, "By itself head has the highest PSNR (9.00 dB, 8.95 to 9.05)."),
+        ("psnr", 1.0, "By itself head has the highest PSNR (9.0 dB, 8.9 to 9.1)."),
         (
             "label_auc",
             0.5,

@@ -199,3 +199,12 @@ def test_planned_defences_of_which_nothing_is_known_are_named(made):
     plan = made.plan().model_copy(update={"defences": (TopK(share=0.3), DPSGD())})
     found = summary_of([made.record(psnr=38), made.record(TopK(share=0.3), 31)], plan, {})
     assert [name.partition(" ")[0] for name in found.unmeasured] == ["DP-SGD"]
+
+
+def test_what_a_time_budget_cut_is_a_flag(made):
+    caveat = "A time budget of 20 s shortened this audit: training runs have 15 % of their rounds."
+    plan = made.plan().model_copy(update={"caveats": (caveat,)})
+    found = summary_of([made.record()], plan, made.VERSIONS).to_dict()
+    assert {"name": "shortened", "severity": "doubt", "sentence": caveat} in found["flags"]
+    assert plan.to_dict()["caveats"] == [caveat]
+    assert "caveats" not in made.plan().to_dict()

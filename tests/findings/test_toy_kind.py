@@ -73,8 +73,8 @@ def test_it_is_flagged(toys, audit):
 def test_the_terminal_shows_it(audit):
     text = io.StringIO()
     show(audit[0], console=Console(file=text, width=160))
-    assert re.search(r"Attack +│ +Brightness \(95 %\) │ +Chance", text.getvalue().replace("┃", "│"))
-    assert re.search(r"no defence +│ clear +│ +1\.00 \(0\.76 to 1\.00\) │ +0\.05", text.getvalue())
+    assert re.search(r"Attack +Brightness \(95 %\) +Chance", text.getvalue())
+    assert re.search(r"\n  clear +1\.00 \(0\.76 to 1\.00\) +0\.05", text.getvalue())
     assert "PSNR" not in text.getvalue()
 
 

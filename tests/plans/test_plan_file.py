@@ -85,8 +85,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         "top_k + gaussian_noise(std=0.1)",
         "top_k(share=0.5) + gaussian_noise(std=0.1)",
     ]
-    assert list(plan.probes) == ["dlg2019*", "geiping2020", "by hand"]
-    attempt = plan.probes["dlg2019*"]
+    assert list(plan.probes) == ["dlg2019, changed", "geiping2020", "by hand"]
+    attempt = plan.probes["dlg2019, changed"]
     assert attempt.attack == preset("dlg2019", iterations=100)
     assert (attempt.threat.seat, attempt.threat.knows) == ("wire", frozenset({Knows.LABELS, Knows.LOCAL_STEPS}))
     assert attempt.metrics == standard()

@@ -54,7 +54,7 @@ def test_a_training_leaves_a_file_and_no_record(cell: Cell, trainings: TrainingC
 
 
 def test_a_training_says_how_far_it_is_but_not_too_often(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
-    for pace, expected in ((0.0, [(1, 3), (2, 3), (3, 3)]), (1000.0, [(1, 3)])):
+    for pace, expected in ((0.0, [(0, 0), (1, 3), (2, 3), (3, 3)]), (1000.0, [(0, 0), (1, 3)])):
         monkeypatch.setattr(audit_worker, "PACE", pace)
         trainings = TrainingCache(tmp_path / str(pace))
         spec = trainings.spec(toy_plan(scenario={"rounds": 3}).cells()[0])

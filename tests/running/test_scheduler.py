@@ -17,6 +17,7 @@ from leaktight.plans.plan import on_device
 from leaktight.running import audit_worker
 from leaktight.running.audit_task import AuditResult, AuditTask, without_record
 from leaktight.running.audit_worker import AuditWorker
+from leaktight.running.forecast import Estimate
 from leaktight.running.serial import Serial
 from leaktight.running.store import STORE_FILE, TRAINING_FOLDER, Store
 from leaktight.running.training_cache import TrainingSpec
@@ -120,15 +121,44 @@ def test_the_bar_moves_while_a_training_lasts(toy_plan: Plans, tmp_path: Path, m
     steps: list[running.Step] = []
     running.run(toy_plan(scenario={"rounds": 4}), tmp_path / "out", progress=steps.append)
     assert [(step.done, step.total, step.status) for step in steps] == [
+        (0, 3, None),
         (0.25, 3, None),
         (0.5, 3, None),
         (0.75, 3, None),
         (1.0, 3, None),
         (1, 3, Status.DONE),
+        (1, 3, None),
         (2, 3, Status.DONE),
+        (2, 3, None),
         (3, 3, Status.DONE),
     ]
-    assert steps[1].text == "training with none, 2 of 4"
+    assert [step.text for step in steps[:3:2]] == ["training with none", "training with none, 2 of 4"]
+    assert all((step.seconds is None) is (step.status is None) for step in steps)
+    assert steps[-1].left == Estimate(0.0)
+
+
+def test_the_undefended_answer_comes_before_anything_under_a_defence(
+    toy_plan: Plans, toys: ModuleType, tmp_path: Path
+) -> None:
+    heard: list[Any] = []
+    plan = toy_plan(defences=(toys.ToyNoise(std=0.1),))
+    hooks: dict[str, Any] = {
+        "progress": lambda step: step.status and heard.append(step.text),
+        "on_begin": lambda sound: heard.append(sound),
+        "on_undefended": lambda records: heard.append([record.cell.defence.kind for record in records]),
+    }
+    running.run(plan, tmp_path / "out", **hooks)
+    assert heard[0] == plan
+    answered = heard.index(["none"])
+    assert not any("toy_noise" in text for text in heard[1:answered])
+    assert sum("toy_noise" in text for text in heard[answered + 1 :]) == 2
+    heard.clear()
+    more = plan.model_copy(update={"defences": (toys.ToyNoise(std=0.1), toys.ToyNoise(std=0.5))})
+    running.run(more, tmp_path / "out", **hooks)
+    assert heard[:2] == [more, ["none"]]
+    heard.clear()
+    running.run(more, tmp_path / "out", **hooks)
+    assert heard == [more]
 
 
 def test_what_the_threat_model_forbids_is_refused_before_any_training(toy_plan: Plans, tmp_path: Path) -> None:

@@ -100,6 +100,9 @@ def test_the_dearest_is_left_out_and_it_is_said(costs: Costs) -> None:
     # A cheaper search comes in its place.
     assert (found.names[-1], found.effort) == ("features-first", 0.1)
     assert str(found).endswith("Not tried, for want of time: posterior (about 8 min).")
+    assert found.apply(PLAN).caveats == (
+        "A time budget of 60 s shortened this audit: each attack has 10 % of its usual effort; not tried: posterior.",
+    )
 
 
 def test_training_runs_that_take_too_long_have_fewer_rounds_and_it_is_said(costs: Costs) -> None:
@@ -110,7 +113,10 @@ def test_training_runs_that_take_too_long_have_fewer_rounds_and_it_is_said(costs
     assert (budget.rounds, budget.training) == (0.15, 30.0)
     assert budget.apply(plan).scenarios["1"].rounds == 6
     assert "with 15 % of their rounds, so that accuracies and prices are those of shorter training runs" in str(budget)
+    [caveat] = budget.apply(plan).caveats
+    assert "training runs have 15 % of their rounds, so that accuracies and prices are those of" in caveat
     assert decide(plan, 1000.0, workers=1).apply(plan).scenarios == plan.scenarios
+    assert decide(plan, 1000.0, workers=1).apply(plan).caveats == ()
 
 
 def test_a_plan_that_watches_its_training_run_keeps_the_rounds_that_it_looks_at() -> None:

@@ -240,6 +240,7 @@ class ToyGlimpse(Metric):
     """How many pictures have their brightness told to a hundredth."""
 
     kind: Literal["toy_glimpse"] = "toy_glimpse"
+    digits: ClassVar[int | None] = 2
     claim: ClassVar[str] = "inputs"
 
     def grade(

@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 
 from leaktight.attacks.columns import AsColumns
 from leaktight.attacks.optimiser import SearchOptimiser, choose
+from leaktight.core.memory import SEARCH_MEMORY
 from leaktight.core.torch_private import trace_graph
 
 Named = Mapping[str, Any]
@@ -28,7 +29,7 @@ Watch = Callable[[int, Tensor, Tensor], None]
 """Called before each step with the number of steps so far, the victim of each moving row, and the rows' points."""
 
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
-MEMORY = 1 << 30
+MEMORY = SEARCH_MEMORY
 DROP_EVERY = 50
 # Over how many evaluations an objective is watched for having settled.
 SETTLE_OVER = 10

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.own_model import set_own
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
@@ -96,18 +98,15 @@ def audit(
         ),
     ] = None,
     table: TableOptions = NONE_GIVEN,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Measure what shared messages leak, with and without defences, and write a report.
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.captured import answer_first, of_captures
-    from leaktight.cli.outcome import show
+    from leaktight.cli.captured import of_captures
     from leaktight.cli.progress import Bar
-    from leaktight.core.record import Status
-    from leaktight.findings.summary import summarise
-    from leaktight.findings.summary_file import write_summary
-    from leaktight.report import write_report
     from leaktight.running import run
     from leaktight.running.time_budget import read_budget, read_time
 
@@ -120,40 +119,75 @@ def audit(
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)
-    if limit is not None:
-        typer.echo(
-            "First it measures what training runs and attacks cost here, unless the folder has a list already.",
-            err=True,
-        )
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
         stop_with("finished cells are kept; run the same command to resume."),
-        Bar() as bar,
+        Bar(quiet=quiet) as bar,
         open_workers(engine, workers, address) as pool,
     ):
+        if limit is not None:
+            bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")
         first = "" if captured is None else answer_first(plan, folder, pool, device, bar.step)
         if first:
-            typer.echo(first, err=True)
-        records = run(plan, folder, workers=pool, device=device, progress=bar.step, budget=limit)
+            bar.say(first)
+        records = run(
+            plan,
+            folder,
+            workers=pool,
+            device=device,
+            progress=bar.step,
+            budget=limit,
+            on_begin=lambda sound: bar.begin(sound, pool),
+            on_undefended=None if first else bar.say_first_answer,
+        )
+    bar.end()
+    spent = None if limit is None else read_budget(folder)
+    if spent is not None:
+        bar.say(str(spent))
+    finish(folder, records, list(plan.scenarios), spent.caveats if spent else (), redact, quiet, json)
+
+
+def finish(
+    folder: Path,
+    records: Sequence[Record],
+    scenarios: Sequence[str],
+    caveats: Sequence[str],
+    redact: bool,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Write report and summary, say what was found, and end with an exit code of its own if a cell failed."""
+    from leaktight.cli.outcome import reasons, show, words_of
+    from leaktight.core.record import Status
+    from leaktight.findings.summary import summarise
+    from leaktight.findings.summary_file import write_summary
+    from leaktight.report import write_report
+
     summary = summarise(records)
-    show(records, list(plan.scenarios), summary=summary)
-    if limit is not None:
-        typer.echo(f"\n{read_budget(folder)}")
-    written = write_report(folder, redact=redact, summary=summary, tell=typer.echo)
-    write_summary(folder, redact=redact, summary=summary)
-    typer.echo(f"\nReport: {written}{hint_of(records, redact)}")
-    if any(record.status is Status.FAILED for record in records):
+    report = write_report(folder, redact=redact, summary=summary, tell=partial(typer.echo, err=True))
+    written = write_summary(folder, redact=redact, summary=summary)
+    failed = reasons(records, Status.FAILED)
+    if json:
+        typer.echo(written.read_text(), nl=False)
+    elif quiet:
+        typer.echo("\n".join([*words_of(summary), f"Report: {report}"]))
+    else:
+        show(records, scenarios, summary=summary, caveats=caveats)
+        typer.echo("\n".join(["", f"Report: {report}", *hints_of(records, redact)]))
+    if failed:
+        if json or quiet:
+            typer.echo("\n".join(f"Failed: {reason}" for reason in failed), err=True)
         raise typer.Exit(SOME_FAILED)
 
 
-def hint_of(records: Sequence[Record], redact: bool) -> str:
+def hints_of(records: Sequence[Record], redact: bool) -> list[str]:
     """Say what a report shows that is private, and how to leave it out."""
     from leaktight.findings import leak_kinds
 
     pictured = [kind.pictured for kind in leak_kinds() if kind.pictured]
     images = any(record.reading(name) for record in records for name in pictured)
     held = "shows private images" if images else "may hold private values"
-    return "" if redact else f" (it {held}; --redact leaves them out)"
+    return [] if redact else [f"It {held}; --redact leaves them out."]
 
 
 def choose_plan(

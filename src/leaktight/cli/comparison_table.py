@@ -1,14 +1,17 @@
-"""A reproduction on the terminal: each of our numbers beside the published one, then the checks."""
+"""A reproduction on the terminal: whether the claims hold, then each of our numbers beside the published one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from leaktight.cli.text_table import Group, TextTable, print_lines
+from leaktight.core.display import duration
+from leaktight.core.metric import quantity_of
 from leaktight.papers.check import Check
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
@@ -16,13 +19,18 @@ from leaktight.papers.row import CLAIM, Row
 
 WIDE = 200
 NOTHING = "-"
-MANY = 8
-"""With more than this it is shown in parts, each with the columns that name a row."""
+MOST_PARTS = 3
+"""A table comes in no more parts than this only to show intervals, which the file has too."""
 _ENDS = ("_low", "_high")
+_SCALES = {
+    "smoke": "Smoke shows that everything runs; use --scale small to judge.",
+    "small": "Small is cut to the hour: read it for directions, not for digits.",
+    "paper": "This is the whole experiment.",
+}
 
 
 def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) -> None:
-    """Print every table, then the checks, then what a reader must know.
+    """Print how many claims hold, every table, the checks, and what a reader must know.
 
     Args:
         paper: which one; it names the columns by which rows belong together.
@@ -33,11 +41,12 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
     if not where.is_terminal:
         # A file has no width; cut columns would lose numbers.
         where.width = WIDE
-    _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {done.seconds:.0f} seconds")
+    _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {duration(done.seconds)}")
+    _say(where, f"{count_checks(done.checks)} {_SCALES[done.scale]}", style="bold")
     for name, rows in done.tables.items():
         published = done.published.get(name, [])
-        for part in parts(name, rows, published, paper.keys[name], where):
-            where.print(part)
+        _say(where, f"\n{_words(name)}:")
+        print_lines(where, table(rows, published, paper.keys[name], where.width))
         for row in published:
             if CLAIM in row:
                 _say(where, f"Published: {row[CLAIM]} ({row['source']})")
@@ -45,60 +54,89 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
     for check in done.checks:
         _say(
             where,
-            f"- {_verdict(check)}: {check.name} is {_around(check.value, check.low, check.high)}, expected "
-            f"{check.expected}",
+            f"- {_verdict(check)}: {check.name} is "
+            f"{_around(check.value, check.low, check.high, _significant)}, expected {check.expected}",
         )
     for remark in done.remarks:
         _say(where, f"\n{remark}")
 
 
-def parts(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], where: Console) -> list[Table]:
-    """Return a table, or several with some of the columns each if there are too many; with intervals where they fit."""
-    numbers = _numbers(rows, keys)
-    count = max(1, math.ceil(len(numbers) / MANY))
-    size = math.ceil(len(numbers) / count)
-    found = []
-    for part in range(count):
-        title = name if count == 1 else f"{name} ({part + 1} of {count})"
-        only = numbers[part * size : (part + 1) * size]
-        whole = table(title, rows, published, keys, only)
-        # Measured with room to spare: no table is measured wider than the room it is given.
-        fits = where.measure(whole, options=where.options.update(width=10 * WIDE)).maximum <= where.width
-        found.append(whole if fits else table(title, rows, published, keys, only, intervals=False))
-    return found
+def count_checks(checks: Sequence[Check]) -> str:
+    """Say how many claims hold.
+
+    Example:
+        >>> one, other = (Check(name="x", value=1, expected="above 0", holds=holds) for holds in (True, False))
+        >>> count_checks([one, other, other])
+        '1 holds, 2 do not, of 3.'
+    """
+    undecided = sum(check.undecided for check in checks)
+    holds = sum(check.holds and not check.undecided for check in checks)
+    fails = len(checks) - holds - undecided
+    if not checks:
+        return "Nothing is checked."
+    parts = [
+        f"{holds} {'holds' if holds == 1 else 'hold'}",
+        f"{fails} {'does' if fails == 1 else 'do'} not",
+        *([f"{undecided} undecided"] if undecided else []),
+    ]
+    return f"{', '.join(parts)}, of {len(checks)}."
 
 
-def table(
-    name: str,
-    rows: Sequence[Row],
-    published: Sequence[Row],
-    keys: Sequence[str],
-    numbers: Sequence[str],
-    intervals: bool = True,
-) -> Table:
-    """Return a table of ours with a column more for each number that was published.
+def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], width: int) -> list[Text]:
+    """Return our numbers, each with a column more where one of them was published, as lines.
 
-    A number and the ends of its interval become one column; without intervals, which the file has all, it takes less
-    room.
+    A number and the ends of its interval are one column. What names a row is never cut: keys that would leave no room
+    for numbers stand on a line of their own above the rows that share them. Intervals are left out where they would
+    make many parts of the table.
+
+    Args:
+        rows: ours.
+        published: the published ones.
+        keys: the columns that name a row.
+        width: how wide lines may be.
     """
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
-    shared = [column for column in numbers if any(column in row for row in known.values())]
-    found = Table(title=name, title_justify="left")
-    for key in keys:
-        found.add_column(_words(key), justify="right" if rows and not isinstance(rows[0][key], str) else "left")
+    others = [known.get(tuple(row[key] for key in keys), {}) for row in rows]
+    numbers = _numbers(rows, keys)
+    formats = {column: _format(column, [*rows, *others]) for column in numbers}
+    titles = []
     for column in numbers:
-        found.add_column(_words(column), justify="right", no_wrap=True)
-        if column in shared:
-            found.add_column(f"{_words(column)}, published", justify="right")
-    for row in rows:
-        other = known.get(tuple(row[key] for key in keys), {})
-        cells = [_text(row[key]) for key in keys]
+        shared = any(other.get(column) is not None for other in others)
+        titles += [_words(column), *([f"{_words(column)}, published"] if shared else [])]
+
+    def cells(row: Row, other: Row, intervals: bool) -> list[str]:
+        found = []
         for column in numbers:
-            cells.append(_show_measured(row, column) if intervals else _text(row[column]))
-            if column in shared:
-                cells.append(_text(other.get(column)))
-        found.add_row(*cells)
-    return found
+            low, high = (row.get(column + end) if intervals else None for end in _ENDS)
+            found.append(_around(row[column], low, high, formats[column]))
+            if f"{_words(column)}, published" in titles:
+                found.append(formats[column](other.get(column)))
+        return found
+
+    names = [[_significant(row[key]) for key in keys] for row in rows]
+    made = TextTable([], [])
+    for intervals in (True, False):
+        numbered = [cells(row, other, intervals) for row, other in zip(rows, others, strict=True)]
+        for apart in range(len(keys) + 1):
+            made = TextTable(
+                [*map(_words, keys[apart:]), *titles], _groups(keys, names, numbered, apart), len(keys) - apart
+            )
+            if made.fits(width):
+                break
+        if made.parts(width) <= MOST_PARTS:
+            break
+    return made.lines(width)
+
+
+def _groups(
+    keys: Sequence[str], names: Sequence[Sequence[str]], numbers: Sequence[Sequence[str]], apart: int
+) -> list[Group]:
+    """Return rows below what they share of some of the first keys."""
+    groups: dict[str, list[list[str]]] = {}
+    for name, cells in zip(names, numbers, strict=True):
+        heading = ", ".join(f"{_words(key)} {part}" for key, part in zip(keys, name[:apart], strict=False))
+        groups.setdefault(heading, []).append([*name[apart:], *cells])
+    return [Group(heading, rows) for heading, rows in groups.items()]
 
 
 def _numbers(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
@@ -109,13 +147,25 @@ def _numbers(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
     ]
 
 
-def _show_measured(row: Row, column: str) -> str:
-    return _around(row[column], *(row.get(column + end) for end in _ENDS))
+def _format(column: str, rows: Sequence[Row]) -> Callable[[object], str]:
+    """Return how the numbers of a column are written: with as many digits after the point each.
+
+    They are those of the metric of that name. Else the largest number has three digits in all; where numbers differ by
+    orders of magnitude, each has three of its own.
+    """
+    values = [abs(value) for row in rows if isinstance(value := row.get(column), float) and math.isfinite(value)]
+    digits = quantity_of(column).digits
+    sizes = [value for value in values if value]
+    if digits is None or quantity_of(column).unit == "%":
+        digits = max(0, 2 - math.floor(math.log10(max(sizes)))) if sizes else 0
+    if sizes and min(sizes) < 0.5 * 10**-digits:
+        return _significant
+    return lambda value: f"{value + 0.0:.{digits}f}" if isinstance(value, float) else _significant(value)
 
 
-def _around(value: object, low: object, high: object) -> str:
+def _around(value: object, low: object, high: object, text: Callable[[object], str]) -> str:
     """Return a number with its interval, if it has one."""
-    return _text(value) if low is None or high is None else f"{_text(value)} ({_text(low)} to {_text(high)})"
+    return text(value) if low is None or high is None else f"{text(value)} ({text(low)} to {text(high)})"
 
 
 def _verdict(check: Check) -> str:
@@ -124,7 +174,7 @@ def _verdict(check: Check) -> str:
     return f"undecided, the value {said}" if check.undecided else said
 
 
-def _text(value: object) -> str:
+def _significant(value: object) -> str:
     if value is None:
         return NOTHING
     return f"{value:.3g}" if isinstance(value, float) else str(value)
@@ -134,5 +184,5 @@ def _words(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _say(where: Console, text: str) -> None:
-    where.print(text, markup=False, highlight=False, soft_wrap=not where.is_terminal)
+def _say(where: Console, text: str, style: str = "") -> None:
+    where.print(Text(text, style=style), highlight=False, soft_wrap=not where.is_terminal)

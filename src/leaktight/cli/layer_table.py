@@ -8,20 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
-from leaktight.core.metric import Reading
+from leaktight.cli.text_table import Group, TextTable, print_item, print_lines
+from leaktight.core.display import count
+from leaktight.findings.column import measured
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
 from leaktight.findings.layer_measure import SENSITIVITY
-from leaktight.findings.layer_risk import MUTUAL_INFORMATION, LayerRow, correlations
+from leaktight.findings.layer_risk import MUTUAL_INFORMATION, Correlation, LayerRow, correlations
 from leaktight.findings.layer_words import layer_sentences
 
 WIDE = 160
+MOST = 3
+"""How many correlations are shown; the others are counted."""
 
 
 def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
-    """Print what was measured of each layer, the riskiest ones, and how measures go together with attacks.
+    """Print which layers give most away, what was measured of each, and how measures go together with attacks.
 
     Args:
         rows: what was measured, in the order of the network.
@@ -30,19 +34,34 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
-    table = Table("layer", title="Where the leak sits", title_justify="left")
-    for title in columns.values():
-        table.add_column(title, justify="right")
-    for row in rows:
-        table.add_row(row.layer, *(_text(row.readings.get(name)) for name in columns))
-    where.print(table)
     for sentence in layer_sentences(rows):
-        where.print(sentence, soft_wrap=True, highlight=False)
-    for one in correlations(rows):
-        told = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
-        what = f"{title_of(one.metric)} and {title_of(one.attack)}"
-        where.print(f"- {what} over {one.n} layers: {told}", soft_wrap=True, highlight=False)
+        _say(where, sentence)
+    columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
+    cells = [[row.layer, *(measured(row.readings.get(name)) for name in columns)] for row in rows]
+    _say(where, "\nWhere the leak sits:")
+    print_lines(where, TextTable(["Layer", *columns.values()], [Group("", cells)]).lines(where.width))
+    found = sorted(correlations(rows), key=_strength)
+    if found:
+        _say(where, "\nDo cheap measures point at what attacks get?")
+        for one in found[:MOST]:
+            print_item(where, _sentence(one))
+        if len(found) > MOST:
+            more = count(len(found) - MOST, "pair")
+            print_item(where, f"{more} more in the files; these are the clearest, and of so many some are so by luck")
+
+
+def _say(where: Console, text: str) -> None:
+    where.print(Text(text), highlight=False, soft_wrap=not where.is_terminal)
+
+
+def _strength(one: Correlation) -> tuple[bool, float]:
+    """Return what correlations are ranked by: the clearest first, those that say nothing last."""
+    return one.p is None, 0.0 if one.p is None else one.p
+
+
+def _sentence(one: Correlation) -> str:
+    told = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
+    return f"{title_of(one.metric)} and {title_of(one.attack)} over {one.n} layers: {told}"
 
 
 def _columns() -> dict[str, str]:
@@ -51,12 +70,5 @@ def _columns() -> dict[str, str]:
     for measure in layer_measures():
         found |= {measure.reading: measure.column} if measure.asked else {}
         found |= {f"{measure.information}_share": "V-information, share of log 2"} if measure.by_sensitivity else {}
-    rest = {f"{SENSITIVITY}_share": "sensitivity, share", f"{MUTUAL_INFORMATION}_share": "activations tell, share"}
+    rest = {f"{SENSITIVITY}_share": "sensitivity, share", f"{MUTUAL_INFORMATION}_share": "mutual information, share"}
     return found | rest | {measure.reading: measure.column for measure in layer_measures() if not measure.asked}
-
-
-def _text(reading: Reading | None) -> str:
-    if reading is None:
-        return "-"
-    interval = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
-    return f"{reading.value:.2f}{interval}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
@@ -51,6 +53,8 @@ def layers(
     out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("leaktight-layers"),
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "auto",
     table: TableOptions = NONE_GIVEN,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Measure what each layer gives away: of a private property, of the labels, and of the examples themselves.
 
@@ -62,6 +66,7 @@ def layers(
     from leaktight.core.record import Status
     from leaktight.findings.layer_file import LAYERS_FILE, write_layers
     from leaktight.findings.layer_risk import layer_rows
+    from leaktight.findings.layer_words import layer_sentences
     from leaktight.models import from_text
     from leaktight.plans.layer_study import LayerStudy
     from leaktight.report import write_layer_report
@@ -81,21 +86,34 @@ def layers(
     records = []
     with (
         stop_with("finished cells are kept; run the same command to resume."),
-        Bar() as bar,
+        Bar(quiet=quiet) as bar,
         open_workers(engine, workers, address) as pool,
     ):
         for name, plan in study.plans().items():
-            records += run(plan, out / name, workers=pool, progress=bar.step)
+            records += run(
+                plan,
+                out / name,
+                workers=pool,
+                progress=bar.step,
+                on_begin=lambda sound: bar.begin(sound, pool),
+            )
+    bar.end()
     rows = layer_rows(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):
             typer.echo(f"{status.capitalize()}: {reason}", err=True)
     if not rows:
         raise typer.Exit(SOME_FAILED)
-    show(rows)
     write_layers(out / LAYERS_FILE, rows)
-    report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=typer.echo)
-    typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
+    tell = partial(typer.echo, err=True)
+    report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=tell)
+    if json:
+        typer.echo((out / LAYERS_FILE).read_text(), nl=False)
+    elif quiet:
+        typer.echo("\n".join([*layer_sentences(rows), f"Report: {report}"]))
+    else:
+        show(rows)
+        typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)
 

@@ -1,29 +1,29 @@
-"""What an audit found, on the terminal: a short table, the verdict, and every reason to doubt it."""
+"""What an audit found, on the terminal: a sentence, the verdict, the advice, a table, and every reason to doubt it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from leaktight.cli.audit_table import table
+from leaktight.cli.text_table import print_item, print_lines
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital, join_words
-from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.findings.advice import advise
 from leaktight.findings.characteristic import leading_curves
-from leaktight.findings.column import NOTHING, interval
-from leaktight.findings.display import name_of, setting
+from leaktight.findings.column import interval
+from leaktight.findings.display import name_of
 from leaktight.findings.flags import raise_flags
-from leaktight.findings.kind import LeakKind, first_kind, leak_kinds, terminal_columns
-from leaktight.findings.layer_risk import of_layers_alone, profiles_of
+from leaktight.findings.headline import headline_of
+from leaktight.findings.kind import leak_kinds
+from leaktight.findings.layer_risk import profiles_of
 from leaktight.findings.layer_words import CAVEAT, most_telling
 from leaktight.findings.rows import Row
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.threats import SOURCE, attacks_by_letter
-from leaktight.findings.utility import ACCURACY, utility_name
 from leaktight.findings.verdict import Judgement, Word
 
 WIDE = 160
@@ -44,33 +44,35 @@ def show(
     scenarios: Sequence[str] = (),
     console: Console | None = None,
     summary: Summary | None = None,
+    caveats: Sequence[str] = (),
 ) -> None:
-    """Print the verdict, the advice, the table, the doubts, and what was refused or failed.
+    """Print a sentence, the verdict, the advice, the table, the doubts, and what was refused or failed.
 
     Args:
         records: what was measured.
         scenarios: the names of the plan's scenarios, in its order; one alone is not named.
         console: where to print; by default standard output.
         summary: that of the records, if it is known already.
+        caveats: those of the plan.
     """
     summary = summary or summarise(records)
     where = console or Console()
     if not where.is_terminal:
         # A file has no width; cut columns would lose numbers.
         where.width = WIDE
+    where.print(Text(headline_of(summary), style="bold"), highlight=False, soft_wrap=not where.is_terminal)
     if len(scenarios) > 1:
         _print(where, "Scenarios", [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)])
     show_verdict(where, summary)
     _print(where, "Advice", [f"{advice.question} {advice.sentence}" for advice in advise(summary)])
-    where.print()
-    where.print(table(summary.rows))
+    print_lines(where, table(summary.rows, where.width))
     for heading, lines in {
         f"Threat models ({SOURCE})": attacks_by_letter(records),
         **remarks(summary),
         "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Where the leak sits": layers(records, summary),
-        "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records)],
+        "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records, caveats)],
         "Refused": reasons(records, Status.REFUSED),
         "Failed": reasons(records, Status.FAILED),
     }.items():
@@ -81,7 +83,7 @@ def _print(where: Console, heading: str, lines: Sequence[str | Text]) -> None:
     if lines:
         where.print(f"\n{heading}:")
         for line in lines:
-            where.print(Text.assemble("- ", line), highlight=False, soft_wrap=not where.is_terminal)
+            print_item(where, line)
 
 
 def show_verdict(where: Console, summary: Summary) -> None:
@@ -103,6 +105,22 @@ def _colour(judgement: Judgement, sentence: str) -> Text:
     return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.status]), rest)
 
 
+def words_of(summary: Summary) -> list[str]:
+    """Return a line for each judgement: the kind of leak if there are several, the defence, and the word.
+
+    Example:
+        >>> words_of(summarise([]))
+        ['Nothing was measured, so nothing can be said.']
+    """
+    kinds, scenarios = ({getattr(one, of) for one in summary.judgements} for of in ("kind", "scenario"))
+    lines = []
+    for one in summary.judgements:
+        place = [f"scenario {one.scenario}"] if len(scenarios) > 1 else []
+        place += [one.kind.heading.lower()] if len(kinds) > 1 else []
+        lines.append(f"{capital(', '.join([*place, name_of(one.defence)]))}: {one.status}")
+    return lines or list(summary.verdict)
+
+
 def remarks(summary: Summary) -> dict[str, list[str]]:
     """Return what each kind of leak adds to its verdicts, line by line below a heading."""
     return {
@@ -110,53 +128,6 @@ def remarks(summary: Summary) -> dict[str, list[str]]:
         for kind in leak_kinds()
         for heading, lines in kind.remarks([one for one in summary.judgements if one.kind == kind]).items()
     }
-
-
-def table(rows: Sequence[Row]) -> Table:
-    """Return the rows of a summary as a table.
-
-    A setting that all rows share stands below it, to leave room for names.
-    """
-    found = Table(caption_justify="left")
-    several = any(row.among > 1 for row in rows)
-    if several:
-        found.add_column("Scenario", justify="right")
-    for name in ("Defence", "Attack"):
-        found.add_column(name, overflow="fold")
-    utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
-    utility = capital(" or ".join(utilities) or utility_name(None))
-    rows = [row for row in rows if not of_layers_alone(row)]
-    columns = terminal_columns(_kinds_with_columns(rows))
-    settings = {(row.batch_size, row.stage) for row in rows}
-    if len(settings) == 1:
-        found.caption = capital(setting(*next(iter(settings))))
-    places = ("Batch", "Stage") if len(settings) > 1 else ()
-    for name in (*places, *(column.title for column in columns), utility):
-        found.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        found.add_row(
-            *([str(row.scenario)] if several else []),
-            name_of(row.defence),
-            row.attack,
-            *((str(row.batch_size), row.stage) if places else ()),
-            *(column.text(row) for column in columns),
-            _use(row.utility),
-        )
-    return found
-
-
-def _kinds_with_columns(rows: Sequence[Row]) -> list[LeakKind]:
-    """Return the kinds of leak that have columns; what has none of its own is shown in those of the first."""
-    kinds = leak_kinds()
-    homeless = any(first_kind(row) and not any(kind.is_tabled(row) for kind in kinds) for row in rows)
-    shown = [kind for kind in kinds if any(map(kind.is_tabled, rows)) or (homeless and kind == kinds[0])]
-    return shown or [kinds[0]]
-
-
-def _use(utility: Reading | None) -> str:
-    if utility is None:
-        return NOTHING
-    return f"{utility.value:.1%}" if utility.name == ACCURACY else f"{utility.value:.3f}"
 
 
 def failed_searches(rows: Sequence[Row]) -> list[str]:

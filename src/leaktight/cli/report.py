@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from leaktight.cli.output_options import Json
+
 EXAMPLES = """
 \b
 Examples:
@@ -30,17 +32,20 @@ def report(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier report; by default it is kept under a number.")
     ] = False,
+    json: Json = False,
 ) -> None:
     """Write the report of an audit, finished or not, as one HTML file, or its summary as a PDF of one page."""
     from leaktight.findings.summary import summarise
-    from leaktight.findings.summary_file import write_summary
+    from leaktight.findings.summary_file import as_text, summary_of, write_summary
     from leaktight.report import write_report
     from leaktight.report.pdf import write_pdf
     from leaktight.running.store import Store
 
     with Store.read(folder) as store:
-        summary = None if redact else summarise(store.records())
+        records, plan, versions = store.records(), store.plan(), store.versions()
+    summary = None if redact else summarise(records)
     write = write_pdf if kind == "pdf" else write_report
-    typer.echo(write(folder, out, redact, summary, force, partial(typer.echo, err=True)))
+    path = write(folder, out, redact, summary, force, partial(typer.echo, err=True))
     if out is None:
         write_summary(folder, redact, summary)
+    typer.echo(as_text(summary_of(records, plan, versions, redact, summary)) if json else path, nl=not json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,13 +10,14 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
 \b
 Examples:
   leaktight reproduce polarization-network
-  leaktight reproduce polarization-network --scale small --data sets --json ours.json
+  leaktight reproduce polarization-network --scale small --data sets
   leaktight reproduce split-label-leakage --scale small --data sets
   leaktight reproduce layer-leakage --scale small --data sets
   leaktight reproduce transformation-search --scale small --data sets
@@ -42,9 +44,9 @@ def reproduce(
         Path | None,
         typer.Option(help="The folder with real sets, a sub-folder each: cifar10, mnist, ctr, ...", show_default=False),
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the result to this file.", show_default=False)] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the audits.", show_default="leaktight-PAPER-SCALE")
+        Path | None,
+        typer.Option(help="The folder for the result and its audits.", show_default="leaktight-PAPER-SCALE"),
     ] = None,
     workers: Workers = None,
     engine: Engine = "local",
@@ -57,12 +59,14 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Reproduce a paper's experiment and show our numbers beside the published ones.
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.comparison_table import show
+    from leaktight.cli.comparison_table import count_checks, show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.private import check_writable, write_private
@@ -70,24 +74,37 @@ def reproduce(
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as run_paper
     from leaktight.papers.page import write_page
+    from leaktight.papers.reproduction import RESULT_FILE
 
     chosen = find_paper(paper)
     order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
     folder = out or Path(f"leaktight-{paper}-{scale}")
-    if json is not None:
-        # A run may take hours: better to know now that its result can be written.
-        check_writable(json)
+    # A run may take hours: better to know now that its result can be written.
+    check_writable(folder / RESULT_FILE)
     with (
         stop_with("finished cells are kept; run the same command to resume."),
-        Bar() as bar,
+        Bar(quiet=quiet) as bar,
         open_workers(engine, workers, address) as pool,
     ):
-        done = run_paper(chosen, order, folder, workers=pool, progress=bar.step)
-    show(chosen, done)
-    typer.echo(f"\nPage: {write_page(chosen, done, folder, tell=typer.echo)}")
-    if json is not None:
-        write_private(json, done.model_dump_json(indent=2).encode() + b"\n")
-        typer.echo(f"\nWritten: {json}")
+        done = run_paper(
+            chosen,
+            order,
+            folder,
+            workers=pool,
+            progress=bar.step,
+            on_begin=lambda sound: bar.begin(sound, pool),
+        )
+    bar.end()
+    result = done.model_dump_json(indent=2)
+    write_private(folder / RESULT_FILE, f"{result}\n".encode())
+    page = write_page(chosen, done, folder, tell=partial(typer.echo, err=True))
+    if json:
+        typer.echo(result)
+    elif quiet:
+        typer.echo(f"{count_checks(done.checks)}\nPage: {page}")
+    else:
+        show(chosen, done)
+        typer.echo(f"\nPage: {page}\nResult: {folder / RESULT_FILE}")
     if done.failed:
         for reason in reasons(done.failed, Status.FAILED):
             typer.echo(f"Failed: {reason}", err=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
-    from leaktight.search import Result
+    from leaktight.search import Search
 
 EXAMPLES = """
 \b
@@ -49,6 +49,8 @@ def search(
     engine: Engine = "local",
     address: Address = None,
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "cpu",
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Search for image transformations after which gradients say little about the images, and the model still learns.
 
@@ -56,6 +58,7 @@ def search(
     is not trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes
     on.
     """
+    from leaktight.cli.policy_result import as_json, show, words_of
     from leaktight.cli.progress import Bar
     from leaktight.data import from_text as data_from
     from leaktight.models import from_text as model_from
@@ -78,11 +81,28 @@ def search(
     )
     with (
         stop_with("finished scores are kept; run the same command to resume."),
-        Bar() as bar,
         open_workers(engine, workers, address) as pool,
+        Bar(quiet=quiet, title=_title(settings, pool), steady=True) as bar,
     ):
         result = run(settings, out, workers=pool, progress=bar.step)
-    typer.echo("\n".join(result_lines(result, out)))
+    bar.end()
+    if json:
+        typer.echo(as_json(result, out))
+    elif quiet:
+        typer.echo("\n".join(words_of(result, out)))
+    else:
+        show(result, out)
+
+
+def _title(settings: Search, workers: object) -> str:
+    """Say what is about to run, in numbers."""
+    from leaktight.core.display import count
+
+    who = count(workers, "worker") if isinstance(workers, int) else "Ray"
+    return (
+        f"Search: {settings.candidates} candidates of at most {count(settings.functions, 'function')}, scored on "
+        f"{settings.images} images of {settings.data}; {who}."
+    )
 
 
 def _indices(text: str | None) -> tuple[int, ...] | None:
@@ -96,35 +116,3 @@ def _indices(text: str | None) -> tuple[int, ...] | None:
     if not all(map(is_index, parts)):
         raise InvalidValue(f"The `--library` must be indices of functions, as 3,1,7. Got {text!r} instead.")
     return tuple(map(int, parts))
-
-
-def result_lines(result: Result, out: Path) -> list[str]:
-    """Return what a person needs to know of a result: the policy, its scores, and how to use it."""
-    plain = result.untransformed
-    lines = [
-        f"Policy {result.policy}, chosen from {result.distinct} different ones; {result.passed} were good enough in "
-        "accuracy.",
-        "",
-        "policy           privacy score (lower is more private)  accuracy score (higher is better)",
-    ]
-    for one in (*result.chosen, plain):
-        low, high = one.interval
-        interval = "" if low is None or high is None else f" ({low:.4f} to {high:.4f})"
-        lines.append(f"{one.policy or 'as it is':<15}  {f'{one.privacy:.4f}{interval}':<37}  {one.accuracy:.4f}")
-    if result.privacy >= plain.privacy:
-        lines += ["", "It is no more private than images as they are: draw more candidates, or raise the threshold."]
-    return [
-        *lines,
-        "",
-        f"Written to {out}. In a plan for `leaktight audit`:",
-        "",
-        "  [[defences]]",
-        '  kind = "transformation"',
-        f"  file = {json.dumps(str(out), ensure_ascii=False)}",
-        "",
-        "In PyTorch, as the transform of a Dataset:",
-        "",
-        "  from leaktight.transforms import Policy",
-        f'  transform = Policy.of("{result.policy}").transform()',
-        "  image = transform(image)",
-    ]

@@ -92,7 +92,7 @@ def train(
         readings = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)
         bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {readings}", None))
 
-    with stop_with("what was started is stopped, and there is no model."), Bar() as bar:
+    with stop_with("what was started is stopped, and there is no model."), Bar(steady=True) as bar:
         _train(training, engine, deploy, out, workers, trust_local_users, on_round)
     curve = json.loads((out / CURVE_FILE).read_bytes())
     utility = ", ".join(f"{reading['name']} {reading['value']:.3f}" for reading in curve["utility"])

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.threads import cores
+from leaktight.core.memory import WORKER_MEMORY, free_memory, workers_that_fit
 
 if TYPE_CHECKING:
     from leaktight.running import worker_pool
 
-Workers = Annotated[int | None, typer.Option(help="How many work at the same time.", show_default="one per core")]
+Workers = Annotated[
+    int | None, typer.Option(help="How many work at the same time.", show_default="one per core, as far as memory goes")
+]
 Engine = Annotated[Literal["local", "ray"], typer.Option(help="Who works: processes here, or Ray.")]
 Address = Annotated[
     str | None,
@@ -33,9 +35,21 @@ def open_workers(
     if engine == "local":
         if address is not None:
             raise InvalidValue(f"`--address {address}` is that of a Ray cluster. Add `--engine ray`, or leave it out.")
-        yield cores() if workers is None else workers
+        _warn_of_memory(workers)
+        yield workers_that_fit() if workers is None else workers
         return
     from leaktight.running.ray_cluster import Cluster
 
     with Cluster(workers, address) as cluster:
         yield cluster
+
+
+def _warn_of_memory(workers: int | None) -> None:
+    """Say so if more workers were asked for than there is memory for."""
+    free = free_memory()
+    if workers is not None and workers > 1 and free is not None and workers * WORKER_MEMORY > free:
+        typer.echo(
+            f"Memory may run short: {workers} workers hold up to {workers * WORKER_MEMORY / 2**30:.1f} GiB in "
+            f"searches, and {free / 2**30:.1f} GiB are free. `--workers {max(1, free // WORKER_MEMORY)}` is safe.",
+            err=True,
+        )

@@ -47,6 +47,20 @@ def points(value: float) -> str:
     return f"{100 * value + 0.0:.1f}".replace("-0.0", "0.0")
 
 
+def duration(seconds: float) -> str:
+    """Say a time as a person would.
+
+    Example:
+        >>> duration(0.41), duration(42), duration(600), duration(9000)
+        ('0.4 s', '42 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.{int(seconds < 10)}f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f}".removesuffix(".0") + " h"
+
+
 def count(number: int, noun: str) -> str:
     """Return a number of things, with the noun in its right form.
 

@@ -53,7 +53,7 @@ class BatchStatistics(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the error and the chance level."""
         return (
-            Column("Error of batch statistics (95 %)", lambda row: result(row, self.reading(row), 3)),
+            Column("Error of batch statistics (95 %)", lambda row: result(row, self.reading(row))),
             Column("Chance", lambda row: chance(self.reading(row))),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from leaktight.core.metric import quantity_of
 from leaktight.core.record import Status
 
 if TYPE_CHECKING:
@@ -56,11 +57,29 @@ def shown(reading: Reading | None, number: Callable[[float], str]) -> str:
     return f"{number(reading.value)} ({ends[0]} to {ends[1]})"
 
 
-def result(row: Row, reading: Reading | None, digits: int) -> str:
+def measured(reading: Reading | None) -> str:
+    """Write a reading with its interval, if it has one, by the digits of its metric.
+
+    Example:
+        >>> from leaktight.core.metric import Reading
+        >>> measured(Reading(name="psnr", value=20, low=18, high=22)), measured(Reading(name="accuracy", value=0.5))
+        ('20.0 (18.0 to 22.0)', '50.0 %')
+    """
+    return NOTHING if reading is None else shown(reading, quantity_of(reading.name).number)
+
+
+def value_of(reading: Reading | None) -> str:
+    """Write a reading without its interval, by the digits of its metric."""
+    return NOTHING if reading is None else quantity_of(reading.name).number(reading.value)
+
+
+def result(row: Row, reading: Reading | None) -> str:
     """Write what a row came to, or why it came to nothing."""
-    return interval(reading, digits) if row.counts.get(Status.DONE) else row.status
+    return measured(reading) if row.counts.get(Status.DONE) else row.status
 
 
-def chance(reading: Reading | None, digits: int = 2) -> str:
-    """Write what guessing gets, if that is known."""
-    return NOTHING if reading is None or reading.chance is None else f"{reading.chance:.{digits}f}"
+def chance(reading: Reading | None) -> str:
+    """Write what guessing gets, if that is known, by the digits of the metric."""
+    if reading is None or reading.chance is None:
+        return NOTHING
+    return quantity_of(reading.name).number(reading.chance)

@@ -73,12 +73,18 @@ CHECKS: tuple[Check, ...] = (
 """Every check, in the order in which its flags are shown."""
 
 
-def raise_flags(records: Iterable[Record]) -> tuple[Flag, ...]:
+def raise_flags(records: Iterable[Record], caveats: Sequence[str] = ()) -> tuple[Flag, ...]:
     """Return every flag that the records of an audit raise, doubts first.
+
+    Args:
+        records: what was measured.
+        caveats: those of the plan.
 
     Example:
         >>> [flag.name for flag in raise_flags([])]
         ['control_missing']
     """
     records = list(records)
-    return tuple(sorted((flag for check in CHECKS for flag in check(records)), key=lambda flag: flag.severity))
+    found = [flag for check in CHECKS for flag in check(records)]
+    found += [Flag("shortened", sentence) for sentence in caveats]
+    return tuple(sorted(found, key=lambda flag: flag.severity))

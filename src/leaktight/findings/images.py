@@ -238,8 +238,8 @@ class Images(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the PSNR and its chance level."""
         return (
-            Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"), 1)),
-            Column("Chance", lambda row: chance(row.reading(PSNR, "raw"), 1)),
+            Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"))),
+            Column("Chance", lambda row: chance(row.reading(PSNR, "raw"))),
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:

@@ -262,7 +262,7 @@ class LeakKind(Registered):
     def columns(self) -> tuple[Column, ...]:
         """Return its columns on the terminal."""
         return (
-            Column(f"{self.heading} (95 %)", lambda row: result(row, self.reading(row), 2)),
+            Column(f"{self.heading} (95 %)", lambda row: result(row, self.reading(row))),
             Column("Chance", lambda row: chance(self.reading(row))),
         )
 

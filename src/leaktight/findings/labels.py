@@ -9,7 +9,7 @@ from leaktight.core.attack import Principle
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.findings.column import NOTHING, Column, chance, interval, result, shown
+from leaktight.findings.column import NOTHING, Column, chance, result, shown, value_of
 from leaktight.findings.display import name_of, title_of
 from leaktight.findings.kind import Axis, Distance, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import (
@@ -233,9 +233,9 @@ class Labels(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the leak AUC at the layer that tells most, its chance level, and what the worst steps tell."""
         return (
-            Column("Leak AUC (95 %)", lambda row: result(row, self._leading_auc(row), 2)),
+            Column("Leak AUC (95 %)", lambda row: result(row, self._leading_auc(row))),
             Column("Chance", lambda row: chance(self._leading_auc(row))),
-            Column("95 % quantile", lambda row: interval(self._tail(row), 2).partition(" ")[0]),
+            Column("95 % quantile", lambda row: value_of(self._tail(row))),
         )
 
     def beside(self) -> tuple[Column, ...]:

@@ -43,7 +43,7 @@ def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
 
     Example:
         >>> layer_sentences([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
-        'For the examples: By itself head has the highest PSNR (30.00 dB).'
+        'For the examples: By itself head has the highest PSNR (30.0 dB).'
     """
     found = [
         f"For {measure.noun}: {most_telling(rows, _asked(measure, asked), measure.ranks[:2])}"
@@ -111,8 +111,8 @@ def _show(name: str, reading: Reading) -> str:
 def _numbers(reading: Reading) -> str:
     """Show a value with its interval; small ones by significant digits."""
     measure = _measure_of(reading.name)
-    unit = "" if measure is None else measure.unit
-    numbers = [f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}" for value in _ends(reading)]
+    unit, digits = ("", 2) if measure is None else (measure.unit, measure.digits)
+    numbers = [f"{value:.{digits}f}" if abs(value) >= 0.1 else f"{value:.2g}" for value in _ends(reading)]
     interval = f", {numbers[1]} to {numbers[2]}" if len(numbers) > 1 else ""
     return f"{numbers[0]}{unit}{interval}"
 

@@ -123,7 +123,7 @@ class Property(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return how well the property is told by what the row is judged by, and by the best layer alone."""
         return (
-            Column("Property AUC (95 %)", lambda row: result(row, self.leading_reading(row), 2)),
+            Column("Property AUC (95 %)", lambda row: result(row, self.leading_reading(row))),
             Column("Chance", lambda row: chance(self.leading_reading(row))),
             Column(
                 "Layer that tells most",

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from leaktight.core.display import percent, show_count
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.findings.column import Column, chance, interval, result
+from leaktight.findings.column import Column, chance, result, value_of
 from leaktight.findings.kind import LeakKind, Severity, excess, is_beyond
 from leaktight.findings.rows import Row
 
@@ -92,9 +92,9 @@ class Samples(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return how many made-up pictures show the class asked for, and how many any class of the attacked."""
         return (
-            Column("Pictures of the class (95 %)", lambda row: result(row, self.reading(row), 2)),
+            Column("Pictures of the class (95 %)", lambda row: result(row, self.reading(row))),
             Column("Chance", lambda row: chance(self.reading(row))),
-            Column("Of any class, worst training", lambda row: interval(any_class(row), 2).partition(" ")[0]),
+            Column("Of any class, worst training", lambda row: value_of(any_class(row))),
         )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:

@@ -141,7 +141,8 @@ def summary_of(
         unmeasured=tuple(name_of(defence) for defence in plan.defences if defence.key not in judged),
         cells=CellCounts(missing=missing, **{status.value: counts.get(status, 0) for status in Status}),
         flags=tuple(
-            FlagEntry(name=flag.name, severity=flag.severity, sentence=flag.sentence) for flag in raise_flags(shown)
+            FlagEntry(name=flag.name, severity=flag.severity, sentence=flag.sentence)
+            for flag in raise_flags(shown, plan.caveats)
         ),
         advice=tuple(
             AdviceEntry(

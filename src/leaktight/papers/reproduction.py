@@ -18,8 +18,11 @@ from leaktight.papers.check import Check
 from leaktight.papers.paper import Order, Paper, Scale
 from leaktight.papers.records import Records
 from leaktight.papers.row import Tables
-from leaktight.running.scheduler import Progress, Step, run
+from leaktight.plans.plan import Plan
+from leaktight.running.scheduler import OnBegin, Progress, Step, run
 from leaktight.running.worker_pool import Workers
+
+RESULT_FILE = "reproduction.json"
 
 
 class Reproduction(Value):
@@ -49,7 +52,12 @@ class Reproduction(Value):
 
 
 def reproduce(
-    paper: Paper[Any], order: Order, out: str | Path, workers: Workers = 1, progress: Progress | None = None
+    paper: Paper[Any],
+    order: Order,
+    out: str | Path,
+    workers: Workers = 1,
+    progress: Progress | None = None,
+    on_begin: OnBegin | None = None,
 ) -> Reproduction:
     """Run a paper's experiments and return their tables beside the published ones.
 
@@ -61,15 +69,17 @@ def reproduce(
         order: scale, data, seed and steps.
         out: the folder for the audits.
         workers: how many processes do the work, at least 1, or who else does it.
-        progress: called after each job, and now and then during a training run.
+        progress: called when a task begins and when it ends, and now and then during a training run.
+        on_begin: called with each plan, under the name of its part, before anything of it is computed.
     """
     started = time.monotonic()
     setup = paper.prepare(paper.setup(order), Path(out), workers, progress)
     plans = paper.plans(setup)
     audits = {}
     for number, (name, plan) in enumerate(plans.items(), start=1):
-        part = progress and with_label(progress, f"{name} ({number} of {len(plans)})")
-        audits[name] = run(plan, Path(out) / name, workers=workers, progress=part)
+        label = f"{name} ({number} of {len(plans)})"
+        part, begin = progress and with_label(progress, label), on_begin and with_title(on_begin, label)
+        audits[name] = run(plan, Path(out) / name, workers=workers, progress=part, on_begin=begin)
         write_summary(Path(out) / name)
     tables = paper.tables(setup, Records(audits))
     records = [record for each in audits.values() for record in each]
@@ -93,6 +103,15 @@ def with_label(progress: Progress, part: str) -> Callable[[Step], None]:
         progress(dataclasses.replace(step, text=f"{part}: {step.text}"))
 
     return report
+
+
+def with_title(on_begin: OnBegin, title: str) -> OnBegin:
+    """Return what is told of a plan under another title."""
+
+    def begin(plan: Plan) -> None:
+        on_begin(plan.model_copy(update={"title": title}))
+
+    return begin
 
 
 def _remarks(order: Order, records: Sequence[Record]) -> list[str]:

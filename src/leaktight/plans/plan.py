@@ -106,6 +106,7 @@ class Plan(Value):
         further: probes of single defences, beside the grid of all.
         bare: whether `none` is measured as well. Only where another plan has done so: without it nothing can be
             compared, and there is no null view.
+        caveats: what a reader must know of how it was made: that a time budget shortened it.
 
     Example:
         >>> from leaktight.plans import quick
@@ -124,6 +125,7 @@ class Plan(Value):
     further: tuple[Further, ...] = Field((), exclude_if=lambda further: not further)
     # Left out where it is as usual, so that plans of before it was there keep their keys.
     bare: bool = Field(True, exclude_if=lambda bare: bare)
+    caveats: tuple[str, ...] = Field((), exclude_if=lambda caveats: not caveats)
 
     @field_validator("scenarios")
     @classmethod

@@ -72,7 +72,7 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
         ...     "attacks": [{"preset": "dlg2019", "iterations": 10}],
         ... })
         >>> [str(defence) for defence in plan.defences], list(plan.probes)
-        (['gaussian_noise', 'gaussian_noise(std=0.1)'], ['dlg2019*'])
+        (['gaussian_noise', 'gaussian_noise(std=0.1)'], ['dlg2019, changed'])
     """
     faults = Faults()
     for name in document:
@@ -204,7 +204,7 @@ def _attack(table: Table, place: str, faults: Faults) -> tuple[Attack | None, st
     name = str(table["preset"])
     overrides = {key: value for key, value in table.items() if key != "preset"}
     try:
-        return preset(name, **overrides), f"{name}*" if overrides else name
+        return preset(name, **overrides), f"{name}, changed" if overrides else name
     except InvalidValue as error:
         faults.add(place, error)
     return None, place

@@ -57,7 +57,16 @@ class Page:
         `whole` are the records before they were redacted, if they were.
         """
         summary = summary or summarise(records, whole)
-        return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
+        return cls(
+            tuple(records),
+            plan,
+            versions,
+            pictures,
+            redact,
+            summary,
+            raise_flags(records, plan.caveats),
+            advise(summary),
+        )
 
     @cached_property
     def palette(self) -> Palette:

@@ -63,10 +63,9 @@ class AuditTask:
         content, pictures = parts
         spec: dict[str, Any] = json.loads(content)
         if spec["record"] is None:
-            return without_record(self, Status(spec["status"]), spec["reason"])
-        return AuditResult(
-            self, Status(spec["status"]), spec["reason"], Record.model_validate(spec["record"]), pictures
-        )
+            return without_record(self, Status(spec["status"]), spec["reason"], spec.get("seconds", 0.0))
+        record = Record.model_validate(spec["record"])
+        return AuditResult(self, Status(spec["status"]), spec["reason"], record, pictures, record.seconds)
 
     def __str__(self) -> str:
         """Say in a few words what it is."""
@@ -75,7 +74,8 @@ class AuditTask:
             attack = None if work.entrant is None else attack_of(work.entrant)
             inside = "" if attack is None else f" and {attack.kind} inside{', on noise' if work.null else ''}"
             return f"training with {work.defence}{inside}"
-        return f"{work.label} against {work.defence}, batch {work.batch_size}, {work.stage}"
+        check = {"null": ", on noise", "control": ", a control"}.get(work.purpose, "")
+        return f"{work.label} against {work.defence}, batch {work.batch_size}, {work.stage}{check}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +88,7 @@ class AuditResult:
         reason: why, if not done.
         record: a cell's record; None for a training run, whose file is its result.
         pictures: a cell's gallery as safetensors bytes; may be empty.
+        seconds: how long it took; 0 if nothing was done.
     """
 
     task: AuditTask
@@ -95,10 +96,12 @@ class AuditResult:
     reason: str = ""
     record: Record | None = None
     pictures: bytes = b""
+    seconds: float = 0.0
 
     def encode(self) -> tuple[bytes, bytes]:
         """Return it as JSON, and the pictures; `AuditTask.decode` undoes it."""
-        spec = {"status": self.status, "reason": self.reason, "record": self.record and self.record.to_dict()}
+        record = self.record and self.record.to_dict()
+        spec = {"status": self.status, "reason": self.reason, "record": record, "seconds": self.seconds}
         return json.dumps(spec).encode(), self.pictures
 
 
@@ -107,7 +110,7 @@ def without_record(task: AuditTask, status: Status, reason: str = "", seconds: f
     record = (
         Record(cell=task.work, status=status, reason=reason, seconds=seconds) if isinstance(task.work, Cell) else None
     )
-    return AuditResult(task, status, reason, record)
+    return AuditResult(task, status, reason, record, seconds=seconds)
 
 
 def refusal(cell: Cell) -> AuditResult | None:

@@ -48,16 +48,19 @@ class AuditWorker:
 
         Args:
             task: what to do.
-            progress: called now and then while a training run lasts.
+            progress: called with 0 of 0 as it begins, and now and then while a training run lasts.
         """
         started = time.monotonic()
+        if progress is not None:
+            progress(0, 0)
         try:
             if isinstance(task.work, TrainingSpec):
                 self._trainings.get(task.work, progress and _slow_down(progress))
-                return AuditResult(task, Status.DONE)
+                return AuditResult(task, Status.DONE, seconds=time.monotonic() - started)
             record, pictures = measure(task.work, self._trainings)
-            record = record.model_copy(update={"seconds": time.monotonic() - started})
-            return AuditResult(task, record.status, record.reason, record, gallery.encode(pictures))
+            seconds = time.monotonic() - started
+            record = record.model_copy(update={"seconds": seconds})
+            return AuditResult(task, record.status, record.reason, record, gallery.encode(pictures), seconds)
         # The one place for it: a plugin or a person's own model may fail in any way, and every planned cell must yield
         # a record.
         except Exception as error:

@@ -19,6 +19,7 @@ from leaktight.plans.validation import validate_plan
 from leaktight.running.audit_task import AuditResult, AuditTask, refusal, without_record
 from leaktight.running.audit_worker import audit_setup
 from leaktight.running.fingerprint import Fingerprint, explain
+from leaktight.running.forecast import Estimate, Forecast, Kinds, kinds_of
 from leaktight.running.processes import start_pool
 from leaktight.running.store import TRAINING_FOLDER, Store
 from leaktight.running.time_budget import fit_budget
@@ -32,7 +33,7 @@ _log = logging.getLogger(__name__)
 class Step:
     """How far an audit is, for whoever shows progress.
 
-    It is reported when a task has ended, and now and then while a training run lasts.
+    It is reported when a task begins and when it has ended, and now and then while a training run lasts.
 
     Args:
         done: how many tasks have ended; a training run that is under way counts in part.
@@ -40,6 +41,8 @@ class Step:
         kept: how many cells were there before.
         text: what has ended or is under way.
         status: what came of it; None while it is under way.
+        seconds: how long it took, if it has ended.
+        left: how long all that is left takes; None if nobody can tell.
     """
 
     done: float
@@ -47,9 +50,13 @@ class Step:
     kept: int
     text: str
     status: Status | None
+    seconds: float | None = None
+    left: Estimate | None = None
 
 
 Progress = Callable[[Step], None]
+OnBegin = Callable[[Plan], None]
+OnUndefended = Callable[[Sequence[Record]], None]
 
 
 def run(
@@ -59,6 +66,8 @@ def run(
     device: str | None = None,
     progress: Progress | None = None,
     budget: float | None = None,
+    on_begin: OnBegin | None = None,
+    on_undefended: OnUndefended | None = None,
 ) -> list[Record]:
     """Run an audit and return a record for every cell of its plan, in the plan's order.
 
@@ -72,9 +81,12 @@ def run(
         workers: how many processes do the work, at least 1; 1 means this process. Or who else does it: a `Cluster` of
             Ray.
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
-        progress: called after each task, and now and then while a training run lasts.
+        progress: called when a task begins and when it ends, and now and then while a training run lasts.
         budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that
             are measured once; long training runs have fewer rounds.
+        on_begin: called with the plan when it was found sound, before anything is computed.
+        on_undefended: called with the records of what was measured without a defence as soon as they are all there, if
+            anything else is left: whether there is a leak at all is the first answer.
 
     Raises:
         LeaktightError: the plan cannot be run here, another audit uses the folder, or the disk is full; what is
@@ -99,6 +111,8 @@ def run(
     plan = on_device(plan, device)
     validate_plan(plan)
     objects = "" if workers == 1 else in_memory.encode()
+    if on_begin is not None:
+        on_begin(plan)
     folder = Path(out)
     with Store.create(folder) as store:
         if budget is not None:
@@ -106,7 +120,8 @@ def run(
         store.begin(plan)
         trainings = folder / TRAINING_FOLDER
         with start_pool(workers, audit_setup(trainings, objects)) as pool:
-            _Scheduler(store, pool, TrainingCache(trainings), progress).run(plan)
+            forecast = Forecast(workers if isinstance(workers, int) else None)
+            _Scheduler(store, pool, TrainingCache(trainings), forecast, progress, on_undefended).run(plan)
         return store.records()
 
 
@@ -118,9 +133,14 @@ class _Scheduler:
         store: Store,
         pool: WorkerPool[AuditTask, AuditResult],
         trainings: TrainingCache,
+        forecast: Forecast,
         progress: Progress | None,
+        on_undefended: OnUndefended | None,
     ) -> None:
         self._store, self._pool, self._trainings, self._progress = store, pool, trainings, progress
+        self._forecast, self._on_undefended = forecast, on_undefended
+        self._kinds: dict[str, Kinds] = {}
+        self._undefended: set[str] = set()
         self._fingerprints: dict[str, Fingerprint] = {}
         self._waiting: dict[str, list[Cell]] = {}
         self._specs: dict[str, TrainingSpec] = {}
@@ -141,6 +161,10 @@ class _Scheduler:
         ready = {key for key, spec in self._specs.items() if self._trainings.has(spec)}
         self._say_what_changed(changes, len(planned), [spec for key, spec in self._specs.items() if key not in ready])
         self._total = len(cells) + len(self._specs) - len(ready)
+        self._expect([*cells, *(spec for key, spec in self._specs.items() if key not in ready)])
+        self._undefended = {cell.key for cell in cells if _is_first_question(cell)}
+        if not self._undefended:
+            self._answer_first()
         for result in refusals:
             self._write(result)
         # Whether there is a leak at all is the first answer: nothing under a defence begins before the messages without
@@ -150,6 +174,23 @@ class _Scheduler:
             self._run_wave([key for key in self._specs if key in wave], ready)
         while self._out:
             self._receive()
+
+    def _expect(self, works: Sequence[TrainingSpec | Cell]) -> None:
+        """Tell the forecast what is to be done, and what was done before in this folder."""
+        for work in works:
+            self._kinds[work.key] = kinds_of(work)
+            self._forecast.expect(self._kinds[work.key])
+        if self._kept and works:
+            for record in self._store.records():
+                if record.status is Status.DONE:
+                    self._forecast.learn(kinds_of(record.cell), record.seconds)
+
+    def _answer_first(self) -> None:
+        """Hand over what was measured without a defence, unless nothing else is left."""
+        if self._on_undefended is not None and self._done < self._total:
+            records = [record for record in self._store.records() if _is_first_question(record.cell)]
+            if records:
+                self._on_undefended(records)
 
     def _run_wave(self, keys: Sequence[str], ready: Set[str]) -> None:
         """Begin training runs and the cells of those that are there; return when the last training run has ended."""
@@ -230,19 +271,36 @@ class _Scheduler:
         if result.record is not None:
             self._store.write(result.record, result.pictures, self._fingerprints[result.task.name])
         self._count(result)
+        if result.task.name in self._undefended:
+            self._undefended.remove(result.task.name)
+            if not self._undefended:
+                self._answer_first()
 
     def _count(self, result: AuditResult) -> None:
         self._done += 1
         self._parts.pop(result.task.name, None)
-        self._show(str(result.task), result.status)
+        done = result.status is Status.DONE
+        self._forecast.end(result.task.name, self._kinds[result.task.name], result.seconds if done else 0.0)
+        self._show(str(result.task), result.status, result.seconds)
 
     def _advance(self, task: AuditTask, done: int, total: int) -> None:
-        self._parts[task.name] = done / max(total, 1)
+        if not total:
+            self._forecast.start(task.name, self._kinds[task.name])
+            self._show(str(task), None)
+            return
+        self._parts[task.name] = done / total
+        self._forecast.advance(task.name, done / total)
         self._show(f"{task}, {done} of {total}", None)
 
-    def _show(self, text: str, status: Status | None) -> None:
+    def _show(self, text: str, status: Status | None, seconds: float | None = None) -> None:
         if self._progress is not None:
-            self._progress(Step(self._done + sum(self._parts.values()), self._total, self._kept, text, status))
+            done, left = self._done + sum(self._parts.values()), self._forecast.estimate()
+            self._progress(Step(done, self._total, self._kept, text, status, seconds, left))
+
+
+def _is_first_question(cell: Cell) -> bool:
+    """Return whether a cell asks what messages leak as they are."""
+    return cell.purpose == "measure" and cell.defence == cell.scenario.baseline
 
 
 def _audit_result(result: PoolResult[AuditTask, AuditResult]) -> AuditResult:

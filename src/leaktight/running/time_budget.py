@@ -18,6 +18,7 @@ from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import POSTERIOR, fitting_attacks, scale
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
+from leaktight.core.display import duration
 from leaktight.core.document import parse_json
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.input_file import LARGEST_SETTINGS, read_input
@@ -87,7 +88,20 @@ class TimeBudget(Value):
             name: suite.model_copy(update={"attack": self._cut(suite.attack)}) for name, suite in _suites(plan).items()
         }
         scenarios = {name: _shorten(plan, scenario, self.rounds) for name, scenario in plan.scenarios.items()}
-        return plan.model_copy(update={"probes": {**plan.probes, **probes}, "scenarios": scenarios})
+        changes = {"probes": {**plan.probes, **probes}, "scenarios": scenarios, "caveats": self.caveats}
+        return plan.model_copy(update=changes)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader of the results must know; nothing if nothing was cut."""
+        cuts = {
+            f"training runs have {100 * self.rounds:.0f} % of their rounds, so that accuracies and prices are those of "
+            "shorter training runs": self.rounds < 1,
+            f"each attack has {100 * self.effort:.0f} % of its usual effort": self.effort < 1,
+            f"not tried: {', '.join(self.left_out)}": self.left_out,
+        }
+        said = "; ".join(words for words, cut in cuts.items() if cut)
+        return (f"A time budget of {duration(self.seconds)} shortened this audit: {said}.",) if said else ()
 
     def _cut(self, attack: Attack) -> Strongest:
         suite = {**CHEAPER_ATTACKS, **_suite_of(attack)}
@@ -96,14 +110,14 @@ class TimeBudget(Value):
 
     def __str__(self) -> str:
         """Say what was decided, in a sentence or two."""
-        missing = ", ".join(f"{name} (about {_spell(seconds)})" for name, seconds in self.left_out.items())
+        missing = ", ".join(f"{name} (about {duration(seconds)})" for name, seconds in self.left_out.items())
         shorter = (
             f"with {100 * self.rounds:.0f} % of their rounds, so that accuracies and prices are those of shorter "
             "training runs"
         )
         return (
-            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training "
-            f"runs{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
+            f"Budget of {duration(self.seconds)}: about {duration(self.training)} for training runs"
+            f"{f' ({shorter})' if self.rounds < 1 else ''} and {duration(self.attacks)} for attacks, each at "
             f"{100 * self.effort:.0f} % of its usual "
             f"effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
@@ -198,14 +212,15 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
         left_out[dearest] = costs[dearest](FACTORS[-1]) / workers
         chosen.remove(dearest)
         chosen += [CHEAPER[dearest]] if dearest in CHEAPER else []
-    raise InvalidValue(f"No attack of the suite fits into {_spell(seconds)}. Give a longer budget.")
+    raise InvalidValue(f"No attack of the suite fits into {duration(seconds)}. Give a longer budget.")
 
 
 def _check_training(taken: float, seconds: float) -> None:
     if taken >= AIM * seconds:
         raise InvalidValue(
-            f"The training runs of this plan alone take about {_spell(taken)}. Give a longer budget than "
-            f"{_spell(seconds)}, or fewer rounds, defences or seeds."
+            f"The training runs of this plan alone take about {duration(taken)}. Give a longer budget than "
+            f"{duration(seconds)}, or fewer "
+            "rounds, defences or seeds."
         )
 
 
@@ -322,13 +337,3 @@ def _suites(plan: Plan) -> dict[str, Attempt]:
 
 def _suite_of(attack: Attack) -> Mapping[str, Attack]:
     return attack.suite() if isinstance(attack, Strongest) else {}
-
-
-def _spell(seconds: float) -> str:
-    """Say a time in words.
-
-    Example:
-        >>> _spell(42), _spell(600)
-        ('42 s', '10 min')
-    """
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

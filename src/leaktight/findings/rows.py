@@ -204,7 +204,7 @@ def _place(record: Record) -> tuple[object, ...]:
     return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(cell.probe)
 
 
-def _beside_noise(record: Record, noise: Mapping[tuple[object, ...], float]) -> Record:
+def _beside_noise(record: Record, noise: Mapping[tuple[tuple[object, ...], str], float]) -> Record:
     """Return a record whose ungraded objectives have what the attack is left with on noise as their chance level."""
     if not noise or record.reading(OBJECTIVE) is None:
         return record

@@ -41,7 +41,7 @@ assert "torch" not in sys.modules
 from leaktight.cli.main import main
 for words in (["--help"], ["--version"], *([name, "--help"] for name in {COMMANDS!r})):
     assert main(words) == 0
-heavy = {{"torch", "numpy", "scipy", "sklearn", "plotly", "flwr", "ray", "grpc", "rich.progress"}} & set(sys.modules)
+heavy = {{"torch", "numpy", "scipy", "sklearn", "fpdf", "flwr", "ray", "grpc", "rich.progress"}} & set(sys.modules)
 assert not heavy, heavy
 """
     assert "leaktight audit" in python(code)

@@ -105,7 +105,7 @@ def audit(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.captured import of_captures
+    from leaktight.cli.captured import answer_first, of_captures
     from leaktight.cli.progress import Bar
     from leaktight.running import run
     from leaktight.running.time_budget import read_budget, read_time

@@ -237,7 +237,7 @@ class _Drawing:
 
     def svg(self) -> Markup:
         top = 0.0
-        tops = []
+        tops: list[float] = []
         for panel in self.chart.panels:
             top += _TOP + (_GAP if tops else 0)
             tops.append(top)

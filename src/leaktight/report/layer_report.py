@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from leaktight.core.record import Record
+from leaktight.core.scenario import Scenario
 from leaktight.findings.layer_risk import asked_in, correlations, layer_rows
 from leaktight.findings.layer_words import layer_sentences, together
 from leaktight.report.chart import Figure
@@ -32,7 +33,7 @@ def write_layer_report(folders: Sequence[Path], out: Path, force: bool = False, 
         tell: is told the name of an earlier page that was kept.
     """
     records: list[Record] = []
-    scenarios = {}
+    scenarios: dict[str, Scenario] = {}
     for folder in folders:
         with Store.read(folder) as store:
             records += store.records()

@@ -110,7 +110,7 @@ def chart_of(rows: Sequence[LayerRow], colour: str = "plain", first: int = _PANE
         colour: that of the defence.
         first: how high the first panel is, in pixels.
     """
-    panels = []
+    panels: list[Panel] = []
     for measure in measures_of(rows):
         placed = [(place, row) for place, row in enumerate(rows) if measure.name in row.readings]
         readings = [_with_bounds(row, measure.name) for _, row in placed]

@@ -107,9 +107,9 @@ def tradeoff(judged: Sequence[Judgement], palette: Palette) -> Chart | None:
     placed = [(j, drawn) for j, drawn in placed if drawn.name == placed[0][1].name]
     if len(placed) < 2:
         return None
-    kind, drawn = placed[0][0].kind, [reading for _, reading in placed]
-    axis = kind.tradeoff_axis(drawn)
-    level = common_chance(drawn)
+    kind, leaks = placed[0][0].kind, [reading for _, reading in placed]
+    axis = kind.tradeoff_axis(leaks)
+    level = common_chance(leaks)
     # The undefended point comes last, so that no other covers it.
     lines = sorted(lines_of([j for j, _ in placed]), key=lambda line: line.is_bare)
     series = tuple(_series(kind, line, palette, axis.scale, level is None) for line in lines)
@@ -120,7 +120,7 @@ def tradeoff(judged: Sequence[Judgement], palette: Palette) -> Chart | None:
         [unit(reading) * end for reading in utilities for end in (low(reading), high(reading))],
         " %" if unit(use) > 1 else "",
     )
-    y = scale(axis.title, _ends(drawn, axis.scale), axis.suffix, axis.ends)
+    y = scale(axis.title, _ends(leaks, axis.scale), axis.suffix, axis.ends)
     about = f"{capital(utility_name(use))} of the model against {axis.title}, for each defence. {_TABLE}"
     panel = Panel(y, series, 330, None if level is None else axis.scale * level)
     return Chart(x, (panel,), about)

@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= leaktight-demo
-CLUSTERS := tests/flower tests/running/test_ray_workers.py
+# One more than there are cores: tests that start programs wait for them.
+TESTERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 
 .PHONY: demo test test-long fuzz check bench format clean
@@ -18,9 +19,7 @@ demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 	$(BIN)/leaktight audit --preset quick --out $(OUT)
 
 test: $(VENV)/installed  ## run every test that does not take long
-	# These start whole clusters, by themselves and one after the other; what fails is tried once more, and then it has failed.
-	$(PYTEST) $(CLUSTERS) -m "(flower or ray) and not long" || $(PYTEST) $(CLUSTERS) -m "(flower or ray) and not long" --last-failed
-	$(PYTEST) -m "not flower and not ray and not long" --numprocesses auto --dist loadfile
+	$(PYTEST) -m "not long" --numprocesses $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 test-long: $(VENV)/installed  ## run the tests that take long, one after the other
 	$(PYTEST) -m long || $(PYTEST) -m long --last-failed

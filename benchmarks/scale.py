@@ -2,12 +2,12 @@
 
 The benchmark measures unit costs and reckons the totals from them.
 
-Unit costs: a participant's round, a victim's attack, what the driver does for each cell, what starting a worker takes;
-for split learning what each party does for a row, and how many bytes of it cross the wire. The costs of an audit on N
-workers come from a simulation in virtual time that deals jobs out as the driver does: trainings first, each cell as
-soon as its training is there, one job per worker, the driver alone writing. The simulation is checked against the real
-thing: the same plan is run with one and with two local processes, and the second time is predicted from the one-worker
-    run's own jobs. With `--page docs/scale.md` the tables of that page are written.
+Unit costs: a participant's round, a victim's attack, what the scheduler does for each cell, what starting a worker
+takes; for split learning what each party does for a row, and how many bytes of it cross the wire. The costs of an audit
+on N workers come from a simulation in virtual time that deals tasks out as the scheduler does: training runs first,
+each cell as soon as its training run is there, one task per worker, the scheduler alone writing. It is checked
+against the real thing: the same plan is run with one and with two local processes, and the second time is predicted
+from the one-worker run's own tasks. With `--page docs/scale.md` the tables of that page are written.
 """
 
 # ruff: noqa: E402
@@ -58,10 +58,10 @@ class Units:
     """Unit costs, in seconds unless said otherwise.
 
     Args:
-        round: one participant's answer in one round of a training.
+        round: one participant's answer in one round of a training run.
         attack: one victim and iteration of gradient matching.
-        driver: what the driver does for one cell: its key, its job, its record in the store.
-        start: from hiring a worker until it takes its first job.
+        scheduler: what the scheduler does for one cell: its key, its task, its record in the store.
+        start: from starting a worker until it takes its first task.
         feature: what the feature party does for one row.
         label: what the label party does for one row.
         wire: bytes of one row that cross the wire, both ways.
@@ -70,7 +70,7 @@ class Units:
 
     round: float
     attack: float
-    driver: float
+    scheduler: float
     start: float
     feature: float
     label: float
@@ -80,7 +80,7 @@ class Units:
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """An audit as the simulation sees it: trainings, and so many equal cells that wait for each."""
+    """An audit as the simulation sees it: training runs, and so many equal cells that wait for each."""
 
     trainings: int
     training: float
@@ -88,17 +88,17 @@ class Shape:
     cell: float
 
 
-def simulated(shape: Shape, workers: int, driver: float, start: float) -> float:
-    """Return how long an audit takes on some workers: jobs are dealt out in virtual time, as the driver does it.
+def simulate(shape: Shape, workers: int, scheduler: float, start: float) -> float:
+    """Return how long an audit takes on some workers: tasks are dealt out in virtual time, as the scheduler does it.
 
     Args:
-        shape: its jobs.
+        shape: its tasks.
         workers: how many work at the same time.
-        driver: seconds of the driver, which is one process, for each cell.
-        start: seconds until a worker takes its first job.
+        scheduler: seconds of the scheduler, which is one process, for each cell.
+        start: seconds until a worker takes its first task.
 
     Example:
-        >>> simulated(Shape(2, 10.0, 4, 1.0), workers=2, driver=0.0, start=0.0)
+        >>> simulate(Shape(2, 10.0, 4, 1.0), workers=2, scheduler=0.0, start=0.0)
         14.0
     """
     free = [start] * workers
@@ -114,12 +114,12 @@ def simulated(shape: Shape, workers: int, driver: float, start: float) -> float:
             heapq.heappush(ready, (end, shape.cell, 0))
         if not follow:
             # Records wait in line for the one who writes them.
-            written = max(written, end) + driver
+            written = max(written, end) + scheduler
     return written
 
 
-def planned(cells: int, iterations: int, rounds: int, victims: int) -> plans.Plan:
-    """Return a plan whose trainings and cells are all equally long."""
+def plan_of(cells: int, iterations: int, rounds: int, victims: int) -> plans.Plan:
+    """Return a plan whose training runs and cells are all equally long."""
     return plans.parse_plan(
         {
             "scenario": {"data": "photos", "model": "dlnet", "rounds": rounds, "participants": PARTICIPANTS},
@@ -130,7 +130,7 @@ def planned(cells: int, iterations: int, rounds: int, victims: int) -> plans.Pla
     )
 
 
-def _measured(plan: plans.Plan) -> Cell:
+def _first_measurement(plan: plans.Plan) -> Cell:
     return next(cell for cell in plan.cells() if cell.purpose == "measure")
 
 
@@ -141,7 +141,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def ran(plan: plans.Plan, workers: int) -> tuple[float, list[Record]]:
+def run_audit(plan: plans.Plan, workers: int) -> tuple[float, list[Record]]:
     """Run an audit in a new folder; return how long it took, and its records."""
     found: list[Record] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -150,12 +150,14 @@ def ran(plan: plans.Plan, workers: int) -> tuple[float, list[Record]]:
 
 
 def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, float, float, float]:
-    """Measure a participant's round, a victim's iteration, the driver's share of a cell, and the start of a worker."""
-    plan = planned(2, iterations, rounds, victims)
-    cell = _measured(plan)
+    """Measure a participant's round, a victim's iteration, the scheduler's part of a cell, and a worker's start."""
+    plan = plan_of(2, iterations, rounds, victims)
+    cell = _first_measurement(plan)
     with tempfile.TemporaryDirectory() as folder:
         trainings = TrainingCache(Path(folder))
-        specs = [trainings.spec(_measured(planned(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
+        specs = [
+            trainings.spec(_first_measurement(plan_of(2, iterations, times * rounds, victims))) for times in (0, 1, 9)
+        ]
         # The first one warms up; of the others, what both take is the data, the model and its test.
         _, short, long = (seconds(partial(trainings.get, spec)) for spec in specs)
         round_cost = max(0.0, long - short) / (8 * max(1, rounds) * PARTICIPANTS)
@@ -174,13 +176,13 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
             store.begin(plan)
             many = [first.model_copy(update={"seconds": float(number)}) for number in range(50)] if first else []
 
-            def recorded() -> None:
+            def record() -> None:
                 for one in many:
                     trainings.spec(one.cell)
                     store.write(one)
 
-            driver = seconds(recorded) / max(1, len(many))
-    return round_cost, attack, driver, max(0.0, start)
+            scheduler = seconds(record) / max(1, len(many))
+    return round_cost, attack, scheduler, max(0.0, start)
 
 
 def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
@@ -212,21 +214,21 @@ def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
     return by_row["feature"], by_row["label"], crossed, held + orders
 
 
-def checked(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]:
-    """Run the same plan with one and two workers, and predict the second from the one-worker run's own jobs."""
-    plan = planned(cells, iterations, rounds, victims)
-    one, records = ran(plan, 1)
-    two, _ = ran(plan, 2)
+def check_simulation(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]:
+    """Run the same plan with one and two workers, and predict the second from the one-worker run's own tasks."""
+    plan = plan_of(cells, iterations, rounds, victims)
+    one, records = run_audit(plan, 1)
+    two, _ = run_audit(plan, 2)
     spent = [record.seconds for record in records]
     trainings = len({(record.cell.scenario.key, record.cell.defence.key) for record in records})
     training = max(0.0, one - sum(spent)) / trainings
     shape = Shape(trainings, training, round(len(spent) / trainings), statistics.fmean(spent))
     start = audit_units(iterations, rounds, victims)[3]
-    predicted = simulated(shape, 2, 0.0, start)
+    predicted = simulate(shape, 2, 0.0, start)
     return [
         Row(f"one worker, {len(records)} cells", one, "s"),
         Row("two workers, measured", two, "s"),
-        Row("two workers, simulated from the jobs of one", predicted, "s"),
+        Row("two workers, simulated from the tasks of one", predicted, "s"),
         Row("simulated against measured", predicted / two, "x"),
     ]
 
@@ -234,16 +236,16 @@ def checked(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]
 def audit_table(units: Units, clients: Sequence[int] = (100, 1000), machines: Sequence[int] = MACHINES) -> list[str]:
     """Return the table of audits: every client is attacked once for each defence, stage and seed."""
     lines = [
-        "| clients | machines | workers | trainings | cells | hours | speed-up |",
+        "| clients | machines | workers | training runs | cells | hours | speed-up |",
         "|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for count in clients:
         victims = min(count, 32)
         per_training = 3 * -(-count // victims)
         shape = Shape(DEFENCES * SEEDS, count * ROUNDS * units.round, per_training, victims * ITERATIONS * units.attack)
-        alone = simulated(shape, CORES, units.driver, units.start)
+        alone = simulate(shape, CORES, units.scheduler, units.start)
         for number in machines:
-            hours = simulated(shape, CORES * number, units.driver, units.start)
+            hours = simulate(shape, CORES * number, units.scheduler, units.start)
             cells = shape.trainings * per_training
             lines.append(
                 f"| {count:,} | {number} | {CORES * number:,} | {shape.trainings} | {cells:,} | {hours / 3600:.2f} | "
@@ -275,7 +277,7 @@ def unit_table(units: Units, checks: Sequence[Row]) -> list[str]:
     rows = [
         ("a participant's answer in one round", f"{1000 * units.round:.3g} ms"),
         ("one victim and iteration of gradient matching", f"{1000 * units.attack:.3g} ms"),
-        ("the driver, for one cell", f"{1000 * units.driver:.3g} ms"),
+        ("the scheduler, for one cell", f"{1000 * units.scheduler:.3g} ms"),
         ("the start of a worker", f"{units.start:.2g} s"),
         ("feature party, one row", f"{1e6 * units.feature:.3g} µs"),
         ("label party, one row", f"{1e6 * units.label:.3g} µs"),
@@ -307,7 +309,7 @@ def main() -> None:
     """Measure unit costs, check the simulation, and print or write the tables."""
     options = parser(__doc__)
     options.add_argument("--iterations", type=int, default=100, help="of each attack that is timed")
-    options.add_argument("--rounds", type=int, default=20, help="of each training that is timed")
+    options.add_argument("--rounds", type=int, default=20, help="of each training run that is timed")
     options.add_argument("--victims", type=int, default=16, help="in each cell")
     options.add_argument("--cells", type=int, default=12, help="defences of the plan that checks the simulation")
     options.add_argument("--batch", type=int, default=4096, help="rows of a split step")
@@ -317,7 +319,7 @@ def main() -> None:
     torch.set_num_threads(1)
     how = chosen.iterations, chosen.rounds, chosen.victims
     units = Units(*audit_units(*how), *split_units(chosen.batch, chosen.steps))
-    checks = checked(chosen.cells, *how)
+    checks = check_simulation(chosen.cells, *how)
     tables = {"units": unit_table(units, checks), "audits": audit_table(units), "splits": split_table(units)}
     for name, lines in tables.items():
         print("\n".join(["", name, *lines]))

@@ -12,10 +12,37 @@ from typing import Any
 
 import pytest
 import torch
+from xdist.scheduler import LoadFileScheduling
 
 from leaktight.core import registry
 
 torch.set_num_threads(1)
+
+
+CLUSTERS = ("tests/flower/", "tests/running/test_ray_")
+
+
+class OneClusterAtATime(LoadFileScheduling):
+    """Gives each file one process, and all files whose tests start clusters the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "clusters" if nodeid.startswith(CLUSTERS) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneClusterAtATime | None:
+    return OneClusterAtATime(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that start clusters, since they mostly wait for programs.
+
+    Clusters are at the mercy of a busy machine, so what fails there is tried once more, and then it has failed.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(CLUSTERS))
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ("flower", "ray")):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from leaktight.core.scenario import Observation
 from leaktight.findings.flags import raise_flags
 from leaktight.findings.summary import summarise
 from leaktight.models import Factory
-from leaktight.plans import Plan, captured
+from leaktight.plans import Plan, capture_plan
 from leaktight.plans.captured import cheapest
 from leaktight.report import write_report
 from leaktight.running import run
@@ -39,13 +39,13 @@ def brief(plan: Plan) -> Plan:
 
 
 def audited(folder: Path, truth: bool = False, **settings) -> list[Record]:
-    plan = captured(folder, truth=folder.parent / "truth.safetensors" if truth else None, **settings)
+    plan = capture_plan(folder, truth=folder.parent / "truth.safetensors" if truth else None, **settings)
     return run(brief(plan), folder.parent / f"audit-{truth}")
 
 
 def noted(folder: Path) -> list[Record]:
     """Return what is noted of captures, without an attack on them."""
-    cells = [cell for cell in captured(folder).cells() if cell.purpose == "measure"]
+    cells = [cell for cell in capture_plan(folder).cells() if cell.purpose == "measure"]
     runs = [cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell)) for cell in cells]
     return [Record(cell=cell, status=Status.DONE, notes=dict(run.notes)) for cell, run in zip(cells, runs, strict=True)]
 
@@ -60,23 +60,23 @@ def flags(records) -> dict[str, str]:
 
 def test_a_plan_follows_from_what_was_captured(recorded):
     folder = recorded(messages=3)
-    plan = captured(folder)
+    plan = capture_plan(folder)
     assert plan.grid.batch_sizes == (1,)
     assert plan.grid.victims == 3
     assert list(plan.probes) == ["analytic", "strongest"]
     assert [cell.purpose for cell in plan.cells()].count("null") == 2
     assert {cell.defence.kind for cell in plan.cells() if cell.purpose != "control"} == {"as_captured"}
-    graded = captured(folder, truth=folder.parent / "truth.safetensors")
+    graded = capture_plan(folder, truth=folder.parent / "truth.safetensors")
     assert list(graded.probes) == ["label_reading", "analytic", "strongest"]
     assert {cell.defence.kind for cell in graded.cells()} == {"none", "as_captured"}
     assert Plan.model_validate(graded.to_dict()) == graded
-    assert captured(folder, thorough=True).probes["strongest"].attack.member("posterior").iterations == 1200
+    assert capture_plan(folder, thorough=True).probes["strongest"].attack.member("posterior").iterations == 1200
 
 
 def test_entries_that_were_left_out_are_bounded_and_not_matched(recorded):
     """Half of the entries are zero: taken for zeros the true example is impossible, taken for left out it fits to rounding."""
     folder = recorded(change=lambda tensor: torch.where(tensor.abs() > tensor.abs().median(), tensor, 0))
-    plan = captured(folder, truth=folder.parent / "truth.safetensors")
+    plan = capture_plan(folder, truth=folder.parent / "truth.safetensors")
     suite = plan.probes["strongest"]
     suite.attack.member("posterior").check(suite.threat.knows)
     [cell] = [
@@ -102,7 +102,7 @@ def test_more_numbers_than_memory_can_hold_are_not_searched_for(recorded):
         for path in folder.glob("*.capture.json"):
             lines = path.read_text().splitlines()
             path.write_text("\n".join(f' "examples": {examples},' if '"examples"' in line else line for line in lines))
-        plan = captured(folder)
+        plan = capture_plan(folder)
         cell = next(cell for cell in plan.cells() if cell.purpose == "measure")
         run = cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell))
         return fitting_attacks(whole_suite(), plan.probes["strongest"].threat.view(run))
@@ -114,7 +114,7 @@ def test_more_numbers_than_memory_can_hold_are_not_searched_for(recorded):
 
 
 def test_buffers_that_change_make_a_scenario_of_each_round(recorded):
-    assert list(captured(recorded("normed", messages=2, examples=4)).scenarios) == ["round 0", "round 1"]
+    assert list(capture_plan(recorded("normed", messages=2, examples=4)).scenarios) == ["round 0", "round 1"]
 
 
 def test_a_model_that_nobody_names_is_asked_for(recorded):
@@ -122,8 +122,8 @@ def test_a_model_that_nobody_names_is_asked_for(recorded):
     for path in folder.glob("*.capture.json"):
         path.write_text(path.read_text().replace("networks:linear", ""))
     with pytest.raises(InvalidValue, match=r"Give it with `--model package.module:function`"):
-        captured(folder)
-    assert captured(folder, Factory(function="networks:linear")).grid.victims == 2
+        capture_plan(folder)
+    assert capture_plan(folder, Factory(function="networks:linear")).grid.victims == 2
 
 
 def test_without_the_truth_only_the_attackers_objective_is_known(recorded):
@@ -156,7 +156,7 @@ def test_with_the_truth_a_leak_is_graded_and_nothing_is_diagnosed(recorded):
     assert psnr["as_captured", "analytic"] > 60
     raised = flags(records)
     assert "Chance levels are those of grey and noise" in raised["blank_chance"]
-    assert not raised.keys() & {"not_graded", "captured_defence_works", "vanishing_gradients", "label_counts_unknown"}
+    assert not raised.keys() & {"not_graded", "captured_not_broken", "vanishing_gradients", "label_counts_unknown"}
 
 
 def test_a_defence_that_works_is_named(recorded):
@@ -164,7 +164,7 @@ def test_a_defence_that_works_is_named(recorded):
         change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
     )
     raised = flags(audited(folder, truth=True))
-    assert raised["captured_defence_works"].startswith("What the senders did was not broken by analytic")
+    assert raised["captured_not_broken"].startswith("What the senders did was not broken by analytic")
 
 
 def test_vanishing_gradients_are_named(recorded):
@@ -203,7 +203,7 @@ def test_an_optimiser_that_attacks_do_not_replay_is_named(recorded):
 
 def test_the_cheapest_attacks_are_a_part_of_the_plan(recorded):
     folder = recorded()
-    plan = captured(folder, truth=folder.parent / "truth.safetensors")
+    plan = capture_plan(folder, truth=folder.parent / "truth.safetensors")
     first = cheapest(plan)
     assert list(first.probes) == ["label_reading", "analytic"]
     assert {cell.key for cell in first.cells()} < {cell.key for cell in plan.cells()}
@@ -233,7 +233,9 @@ def test_a_search_that_diverged_is_named(recorded):
 def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     folder = recorded(messages=1)
     monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr("leaktight.cli.captured.captured", lambda *words, **more: brief(captured(*words, **more)))
+    monkeypatch.setattr(
+        "leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more))
+    )
     words = ["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
     assert main(words) == 0
     said = capsys.readouterr()
@@ -244,7 +246,9 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
 
 def test_what_is_known_is_stated_on_the_command_line(recorded, monkeypatch, capsys):
     monkeypatch.chdir(recorded(messages=1, steps=1, batch_size=1).parent)
-    monkeypatch.setattr("leaktight.cli.captured.captured", lambda *words, **more: brief(captured(*words, **more)))
+    monkeypatch.setattr(
+        "leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more))
+    )
     known = ["local_steps=1", "learning-rate=0.1", "optimiser=sgd", "weight_decay=0", "mean=none", "momentum=0"]
     words = [word for each in known for word in ("--known", each)]
     assert main(["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", *words]) == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from leaktight import __version__, running
-from leaktight.cli.audit import planned
+from leaktight.cli.audit import choose_plan
 from leaktight.core.errors import InvalidValue
 from leaktight.core.record import Status
 from leaktight.core.threads import cores
@@ -89,7 +89,7 @@ def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monk
     monkeypatch.setattr(leaktight_module(), "run", interrupt)
     said = leaktight("audit", plan_file)
     assert said.code == 130
-    assert said.err == "Interrupted: finished cells are kept; run the same command to go on.\n"
+    assert said.err == "Interrupted: finished cells are kept; run the same command to resume.\n"
 
 
 def leaktight_module() -> Any:
@@ -165,11 +165,11 @@ def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight:
 
 
 def test_plans_from_words() -> None:
-    [scenario] = planned(None, "quick", "mine.models:net", "mine.data:load", "classifier.2").scenarios.values()
+    [scenario] = choose_plan(None, "quick", "mine.models:net", "mine.data:load", "classifier.2").scenarios.values()
     assert (scenario.model.function, scenario.model.head) == ("mine.models:net", "classifier.2")
     assert scenario.data.function == "mine.data:load"
     with pytest.raises(InvalidValue, match="`--head` names a layer of your own model"):
-        planned(None, "quick", "mlp", None, "classifier.2")
+        choose_plan(None, "quick", "mlp", None, "classifier.2")
 
 
 def test_cores() -> None:

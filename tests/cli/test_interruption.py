@@ -89,7 +89,7 @@ def test_kill_and_interrupt_lose_nothing(start: Start, tmp_path: Path) -> None:
     os.killpg(second.pid, signal.SIGINT)
     _, said = second.communicate()
     assert second.returncode == 130
-    assert said == "Interrupted: finished cells are kept; run the same command to go on.\n"
+    assert said == "Interrupted: finished cells are kept; run the same command to resume.\n"
     assert gone(sorted(set(attacked(tmp_path))))
     with Store.read(tmp_path / "out") as store:
         assert CELLS - store.missing() >= kept
@@ -111,7 +111,7 @@ def test_a_request_to_terminate_ends_it_like_ctrl_c(start: Start, tmp_path: Path
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate()
     assert running.returncode == 143
-    assert said == "Terminated: finished cells are kept; run the same command to go on.\n"
+    assert said == "Terminated: finished cells are kept; run the same command to resume.\n"
     assert gone(sorted(set(attacked(tmp_path))))
 
 

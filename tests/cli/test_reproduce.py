@@ -128,7 +128,7 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
     monkeypatch.setattr(Federated, "train", interrupt)
     said = leaktight("reproduce", "toy", "--workers", "1")
     assert said.code == 130
-    assert said.err == "Interrupted: finished cells are kept; run the same command to go on.\n"
+    assert said.err == "Interrupted: finished cells are kept; run the same command to resume.\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`leaktight search`: one command to a policy; killed in the middle, the same command goes on. Real processes."""
+"""`leaktight search`: one command to a policy; killed in the middle, the same command resumes. Real processes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_killed_and_interrupted_it_goes_on_and_finds_the_same(start: Start, tmp_
     if second.returncode != 0:
         assert (second.returncode, said) == (
             130,
-            "Interrupted: finished scores are kept; run the same command to go on.\n",
+            "Interrupted: finished scores are kept; run the same command to resume.\n",
         )
 
     third = start(stopped, 1)

@@ -13,7 +13,7 @@ from rich.console import Console
 from leaktight.attacks import GanAttack, PropertyInference
 from leaktight.cli.outcome import reasons, show, table
 from leaktight.cli.progress import Bar
-from leaktight.cli.settings import described, settings
+from leaktight.cli.settings import describe_type, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
@@ -226,7 +226,7 @@ def test_numbers_with_and_without_interval() -> None:
     ],
 )
 def test_types_in_words(annotation: Any, words: str) -> None:
-    assert described(annotation) == words
+    assert describe_type(annotation) == words
 
 
 def test_settings_of_a_class_and_of_a_value() -> None:

@@ -3,7 +3,8 @@ import pytest
 from leaktight.core.defence import Chain
 from leaktight.core.record import Status
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.findings.characteristic import DISTANCES, Spot, curves_of, leading
+from leaktight.findings.characteristic import Spot, curves_of, leading_curves
+from leaktight.findings.kind import distances
 from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
 from leaktight.metrics.tradeoff import Point, cap, cap_interval
@@ -111,19 +112,22 @@ def test_the_leading_curve_is_where_most_leaks_under_the_strongest_attack(made):
     records = weak + made.sweep() + made.sweep(batch_size=4)
     summary = summarise(records)
     assert len(summary.curves) == 6
-    chosen = leading(summary.curves, summary.judgements)
+    chosen = leading_curves(summary.curves, summary.judgements)
     assert [(c.family, c.attack, c.batch_size) for c in chosen] == [
         ("Gaussian noise", "dlg2019", 1),
         ("top-k", "dlg2019", 1),
     ]
-    assert [c.batch_size for c in leading(curves_of(rows_of(made.sweep(batch_size=4))), summary.judgements)] == [4, 4]
-    assert leading((), ()) == ()
+    assert [c.batch_size for c in leading_curves(curves_of(rows_of(made.sweep(batch_size=4))), summary.judgements)] == [
+        4,
+        4,
+    ]
+    assert leading_curves((), ()) == ()
 
 
 def farther(reading):
     return (
         reading.model_copy(update={"value": 2 * reading.value})
-        if reading.name == DISTANCES["reconstruction"]
+        if reading.name == distances()["reconstruction"]
         else reading
     )
 

@@ -9,7 +9,17 @@ from leaktight.core.defence import Chain
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
-from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, IsotropicNoise, LaplaceNoise, SumKL, TopK
+from leaktight.defences import (
+    DPSGD,
+    ClassKeys,
+    GaussianNoise,
+    IsotropicNoise,
+    LaplaceNoise,
+    LayerGuard,
+    MaxNorm,
+    SumKL,
+    TopK,
+)
 from leaktight.findings.contest import entries_of
 from leaktight.findings.flags import CHECKS, raise_flags
 from leaktight.findings.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
@@ -17,19 +27,20 @@ from leaktight.findings.flags_soundness import (
     control_not_exact,
     far_from_chance,
     incomplete,
+    noise_is_not_privacy,
     null_above_chance,
     prices_not_paired,
     privacy_without_epsilon,
     utility_at_majority,
 )
-from leaktight.findings.images import recognised
+from leaktight.findings.images import recognised_share
 from leaktight.findings.rows import rows_of
 from leaktight.learning.evaluate import accuracy_reading
 
 
 def test_every_check_says_why_it_exists():
     assert all(len(inspect.getdoc(check)) > 40 for check in CHECKS)
-    assert len({check.__name__ for check in CHECKS}) == len(CHECKS) == 27
+    assert len({check.__name__ for check in CHECKS}) == len(CHECKS) == 28
 
 
 def test_a_sound_audit_raises_nothing(made):
@@ -107,7 +118,7 @@ def test_a_member_that_is_not_known_any_more_is_read_all_the_same(made):
     record = made.record(TopK(), psnr=9, extra=extra, attack=Strongest(), label="suite", knows=(Knows.DEFENCE,))
     [row] = rows_of([record])
     [part] = row.attacks
-    assert (part.attack, part.principle, part.adaptive, recognised(part).value) == ("forgotten", None, False, 1.0)
+    assert (part.attack, part.principle, part.adaptive, recognised_share(part).value) == ("forgotten", None, False, 1.0)
     assert entries_of([record]) == {(1, TopK().key, 1, "initial"): []}
     assert raise_flags([record])
 
@@ -176,9 +187,19 @@ def test_a_price_without_pairs_says_so(made):
     assert prices_not_paired([bare]) == []
 
 
-@pytest.mark.parametrize("defence", [GaussianNoise(), LaplaceNoise(), Chain(links=(TopK(), GaussianNoise()))])
+NOISY = [
+    GaussianNoise(),
+    LaplaceNoise(),
+    MaxNorm(),
+    Chain(links=(TopK(), GaussianNoise())),
+    LayerGuard(guard=GaussianNoise(), layers=("head",)),
+]
+
+
+@pytest.mark.parametrize("defence", NOISY, ids=str)
 def test_noise_is_not_differential_privacy(made, defence):
-    (flag,) = privacy_without_epsilon([made.record(defence)])
+    assert privacy_without_epsilon([made.record(defence)]) == []
+    (flag,) = noise_is_not_privacy([made.record(defence)])
     assert flag.name == "noise_is_not_privacy"
     assert flag.severity == "info"
     assert "not differential privacy" in flag.sentence
@@ -191,9 +212,22 @@ def test_dp_sgd_needs_a_finite_epsilon(made, notes):
     assert flag.severity == "doubt"
 
 
+@pytest.mark.parametrize(
+    "defence", [TopK(), GaussianNoise(std=0), LayerGuard(guard=GaussianNoise(), layers=("head",), count=0)], ids=str
+)
+def test_what_promises_nothing_is_not_doubted_for_it(made, defence):
+    assert privacy_without_epsilon([made.record(defence)]) == noise_is_not_privacy([made.record(defence)]) == []
+
+
+def test_an_infinite_epsilon_is_doubted_where_nothing_is_promised(made):
+    (flag,) = privacy_without_epsilon([made.record(DPSGD(multiplier=0), notes={"dp_sgd.epsilon": float("inf")})])
+    assert "DP-SGD" in flag.sentence
+
+
 def test_dp_sgd_with_epsilon_is_fine_even_with_more_noise(made):
     chain = Chain(links=(DPSGD(), GaussianNoise()))
-    assert not privacy_without_epsilon([made.record(d, notes={"dp_sgd.epsilon": 3.0}) for d in (DPSGD(), chain)])
+    records = [made.record(d, notes={"dp_sgd.epsilon": 3.0}) for d in (DPSGD(), chain)]
+    assert privacy_without_epsilon(records) == noise_is_not_privacy(records) == []
 
 
 def test_controls_must_be_there_and_exact(made):
@@ -267,11 +301,12 @@ def test_the_control_of_labels_must_tell_every_one(made):
 
 
 def test_noise_that_hides_labels_is_not_called_private(made):
-    records = [made.record(SumKL(), psnr=None), made.record(IsotropicNoise(), psnr=None)]
-    (flag,) = privacy_without_epsilon(records)
+    records = [made.record(SumKL(bound=0.4), psnr=None), made.record(IsotropicNoise(), psnr=None)]
+    (flag,) = noise_is_not_privacy(records)
     assert (flag.name, flag.severity, len(flag.cells)) == ("noise_is_not_privacy", "info", 2)
-    assert "The noise of sumKL and isotropic noise hides labels without an epsilon" in flag.sentence
-    assert "dp_sgd" not in flag.sentence
+    assert "The noise of sumKL and isotropic noise has no epsilon" in flag.sentence
+    assert "The bound on the detection of labels that sumKL states holds for Gaussian gradients only" in flag.sentence
+    assert "bound" not in noise_is_not_privacy(records[1:])[0].sentence
 
 
 def test_a_null_view_that_is_lucky_raises_no_flag_and_one_that_knows_does(made):

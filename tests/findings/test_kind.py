@@ -19,8 +19,6 @@ TELLING = [path for folder in ("findings", "report", "cli") for path in sorted((
 OURS = (Images, Samples, Labels, Property, Ungraded)
 MATHEMATICS = {"leaktight.findings.label_leak", "leaktight.findings.passes"}
 """What kinds rest on that is too long for their own files."""
-STUDIES = {"leaktight.findings.layer_risk", "leaktight.findings.characteristic"}
-"""Studies of their own, which are about certain readings: what layers give away of a property, and the distances of a published curve."""
 TITLES = {"leaktight.findings.display"}
 
 
@@ -35,7 +33,7 @@ def own_modules():
 
 
 def others():
-    return [path for path in TELLING if module_of(path) not in own_modules() | STUDIES]
+    return [path for path in TELLING if module_of(path) not in own_modules()]
 
 
 def docstrings(tree):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from leaktight.core.metric import Reading
 from leaktight.findings.kind import first_kind
-from leaktight.findings.label_leak import excess, place_of, strongest_layer, tail_of, tells_labels, turned, weight
+from leaktight.findings.label_leak import excess, is_inverted, place_of, strongest_layer, tail_of, tells_labels, weight
 from leaktight.findings.labels import Labels
 from leaktight.findings.rows import rows_of
 
@@ -70,7 +70,7 @@ def test_a_layer_that_tells_labels_in_the_worst_steps_alone_comes_forward():
 
 @pytest.mark.parametrize(("value", "wanted"), [(0.1, True), (0.47, True), (0.49, False), (0.9, False)])
 def test_an_auc_surely_below_a_half_is_turned(value, wanted):
-    assert turned(auc(value)) is wanted
+    assert is_inverted(auc(value)) is wanted
 
 
 def test_a_small_share_of_labels_missed_is_no_auc_the_other_way_round(made):
@@ -106,7 +106,7 @@ def test_a_row_is_judged_by_its_strongest_layer_and_ranked_by_it(made):
     strong = made.record(psnr=None, label="clustering", extra=(auc(0.82, chance=0.7),))
     rows = {row.attack: row for row in rows_of([weak, strong])}
     assert first_kind(rows["norm"]) == Labels()
-    assert Labels().leading(rows["norm"]).layer == "linear1"
+    assert Labels().leading_reading(rows["norm"]).layer == "linear1"
     assert Labels().severity(rows["norm"]) > Labels().severity(rows["clustering"])
 
 

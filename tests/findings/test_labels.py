@@ -183,7 +183,7 @@ def test_all_that_is_known_of_passes_stands_in_one_line(record):
         "norm, at the cut (2 passes): one message 0.60, all passes 0.88, features alone 0.55, theory 0.89, ceiling of "
         "the bound 0.68"
     )
-    assert passes_of(row).course == (0.61, 0.88)
+    assert passes_of(row).curve == (0.61, 0.88)
     assert passes_of(rows_of([record(None, 0.9)])[0]) is None
 
 

@@ -12,9 +12,9 @@ from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.data import Digits, RareDigit
 from leaktight.defences import GaussianNoise, IsotropicNoise
-from leaktight.findings.redaction import redacted, without_outcomes
+from leaktight.findings.redaction import redact_records, without_outcomes
 from leaktight.findings.rows import rows_of
-from leaktight.findings.utility import Price, lost
+from leaktight.findings.utility import Price, price_of
 from leaktight.learning import Federated, Split
 from leaktight.learning.evaluate import accuracy_reading, grade_scores
 from leaktight.metrics import PSNR
@@ -42,9 +42,9 @@ def measured(made, seed, defence=None, misses=0.2):
 
 def test_a_price_on_the_same_rows_is_narrower_than_one_on_others():
     pairs = [(utility(0, 0.2), utility(0, 0.24))]
-    paired = lost(pairs)
+    paired = price_of(pairs)
     bare = [tuple(one.without_outcomes() for one in pair) for pair in pairs]
-    apart = lost(bare)
+    apart = price_of(bare)
     assert (paired.paired, apart.paired) == (True, False)
     assert paired.value == pytest.approx(apart.value)
     assert paired.high - paired.low < 0.6 * (apart.high - apart.low)
@@ -53,18 +53,18 @@ def test_a_price_on_the_same_rows_is_narrower_than_one_on_others():
 
 def test_a_price_is_paired_in_all_seeds_or_in_none():
     pairs = [(utility(seed, 0.2), utility(seed, 0.25)) for seed in (0, 1)]
-    assert lost(pairs).paired
+    assert price_of(pairs).paired
     half = [pairs[0], (pairs[1][0], pairs[1][1].without_outcomes())]
-    assert not lost(half).paired
+    assert not price_of(half).paired
     fewer = accuracy_reading(torch.ones(10, dtype=torch.bool), LABELS[:10], keep=True)
-    assert not lost([(utility(0, 0.2), fewer)]).paired
+    assert not price_of([(utility(0, 0.2), fewer)]).paired
 
 
 def test_rows_are_priced_over_seeds(made):
     defence = GaussianNoise(std=0.1)
     records = [measured(made, seed) for seed in (0, 1, 2)] + [measured(made, seed, defence, 0.25) for seed in (0, 1, 2)]
     bare, row = rows_of(records)
-    expected = lost([(utility(seed, 0.2), utility(seed, 0.25)) for seed in (0, 1, 2)])
+    expected = price_of([(utility(seed, 0.2), utility(seed, 0.25)) for seed in (0, 1, 2)])
     assert bare.loss is None
     assert row.loss == expected
     assert isinstance(row.loss, Price)
@@ -77,7 +77,7 @@ def test_two_attacks_on_one_training_count_it_once(made):
     records = [measured(made, 0), measured(made, 0, defence, 0.25)]
     other = [r.model_copy(update={"cell": r.cell.model_copy(update={"victims": 4})}) for r in records]
     prices = [row.loss for row in rows_of([*records, *other]) if row.loss]
-    assert prices == [lost([(utility(0, 0.2), utility(0, 0.25))])]
+    assert prices == [price_of([(utility(0, 0.2), utility(0, 0.25))])]
 
 
 def test_an_auc_is_priced_by_its_ranks():
@@ -86,7 +86,7 @@ def test_an_auc_is_priced_by_its_ranks():
     latent = labels + torch.randn(300, generator=rng)
     models = [torch.stack([-latent, latent + 0.4 * torch.randn(300, generator=rng)], 1) for _ in range(2)]
     (one, share), (other, _) = (grade_scores(scores, labels, 2, keep=True) for scores in models)
-    price = lost([(one, other)])
+    price = price_of([(one, other)])
     assert (price.name, price.paired, unpack(one.outcomes).kind, unpack(share.outcomes).kind) == (
         "auc_loss",
         True,
@@ -114,7 +114,7 @@ def test_a_training_keeps_what_became_of_each_test_row(scenario, defence, kinds)
         found = [unpack(reading.outcomes) for reading in readings if reading.outcomes]
         assert [outcomes.kind for outcomes in found] == kinds
         assert found[-1].groups[0].mean().item() == pytest.approx(readings[len(kinds) - 1].value)
-    assert lost([(bare[0], under[0])]).paired
+    assert price_of([(bare[0], under[0])]).paired
 
 
 def test_what_became_of_each_row_is_stored_and_never_passed_on(tmp_path):
@@ -133,9 +133,14 @@ def test_what_became_of_each_row_is_stored_and_never_passed_on(tmp_path):
         [price] = [row.loss for row in rows_of(records) if row.loss]
         assert price.paired
         pages = [render(records, plan, versions, gallery, redact) for redact in (False, True)]
-    shown = [*pages, as_lines(without_outcomes(records)), as_lines(redacted(records), redact=True), as_csv(records)]
+    shown = [
+        *pages,
+        as_lines(without_outcomes(records)),
+        as_lines(redact_records(records), redact=True),
+        as_csv(records),
+    ]
     assert not any(text in one for one in shown for text in packed)
-    assert not any("outcomes" in json.dumps(record.to_dict()) for record in redacted(records))
+    assert not any("outcomes" in json.dumps(record.to_dict()) for record in redact_records(records))
     prices = [f"{100 * end:.1f}" for end in (price.low, price.high)]
     assert all(f"{prices[0]} to {prices[1]}" in page for page in pages)
 

@@ -7,12 +7,12 @@ from leaktight.attacks import PropertyInference
 from leaktight.core.metric import Reading
 from leaktight.data import Attributes, ClassProperty, Csv, Npz, Parity
 from leaktight.findings.kind import first_kind
-from leaktight.findings.label_leak import turned, weight
+from leaktight.findings.label_leak import is_inverted, weight
 from leaktight.findings.property import (
     Property,
-    asked_of,
     beats_chance_among,
     of_class,
+    question_of,
     strongest_property,
     tells_property,
     whence,
@@ -68,8 +68,8 @@ def test_without_all_together_the_layer_that_tells_most_counts():
 
 
 def test_below_a_half_is_told_the_other_way_round():
-    assert turned(auc(0.1))
-    assert not turned(auc(0.48))
+    assert is_inverted(auc(0.1))
+    assert not is_inverted(auc(0.48))
     assert weight(auc(0.1)) == pytest.approx(weight(auc(0.9)))
 
 
@@ -99,24 +99,24 @@ def test_layers_are_named():
 )
 def test_what_is_asked_comes_from_settings_alone(data, words):
     scenario = Federated(data=data, model=MLP())
-    assert asked_of(scenario) == words
+    assert question_of(scenario) == words
     assert of_class(scenario) is isinstance(data, ClassProperty)
 
 
 def test_a_scenario_of_another_kind_has_no_name_for_it(made):
-    assert asked_of(made.SCENARIO) == "have the private property"
+    assert question_of(made.SCENARIO) == "have the private property"
     assert not of_class(made.SCENARIO)
 
 
 def test_a_row_is_judged_by_its_property(made):
     readings = (auc(0.8, 0.1), auc(0.85, 0.1, "head"))
     (row,) = rows_of([made.record(psnr=None, attack=PropertyInference(), label="property", extra=readings)])
-    reading = Property().leading(row)
-    assert (reading.layer, reading.value, asked_of(row.measured_in)) == (None, 0.8, "have the private property")
+    reading = Property().leading_reading(row)
+    assert (reading.layer, reading.value, question_of(row.measured_in)) == (None, 0.8, "have the private property")
     assert Property().severity(row)[0] == pytest.approx(0.6)
     (images,) = rows_of([made.record(psnr=30, extra=readings)])
     assert first_kind(images).reading(images).name == "reconstruction_statement"
-    assert Property().leading(images) is None
+    assert Property().leading_reading(images) is None
 
 
 def test_what_needs_no_attack_is_not_judged(made):

@@ -46,6 +46,9 @@ def test_no_defence_is_told_by_count_quality_and_setting(made):
     [nothing] = [sentence_of(found) for found in judge(rows_of([made.record(psnr=9)]))]
     assert nothing.startswith("No defence: unknown. None of 8 images is recognised (")
     assert nothing.endswith("No attack tried read more than guessing explains. That does not show that none can.")
+    [blurred] = [sentence_of(found) for found in judge(rows_of([made.record(psnr=15)]))]
+    assert blurred.startswith("No defence: leaks. None of 8 images is recognised (")
+    assert blurred.endswith("But the copies have a PSNR of 15.0 dB, where blind guessing gets 11.0 dB.")
 
 
 def test_one_image_is_singular(made):

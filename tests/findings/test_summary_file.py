@@ -9,7 +9,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, LayerGuard, TopK
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.findings.summary import summarise
 from leaktight.findings.summary_file import as_text, summary_of, write_summary
 from leaktight.learning import Federated
@@ -108,7 +108,7 @@ def test_redacted_it_decides_the_same_and_drops_what_rests_on_one_example(made, 
     single = made.record(psnr=None, extra=(Reading(name="odd", value=56.789, n=1, leaks="high"),))
     assert "56.789" in json.dumps(summary([single]))
     assert summary([single], redact=True)["verdicts"] == []
-    assert redacted([single])[0].reading("odd") is None
+    assert redact_records([single])[0].reading("odd") is None
 
 
 def test_an_empty_audit_has_an_empty_summary(made, summary):

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from leaktight.attacks import FewHints, GanAttack, GradientMatching
 from leaktight.attacks.presets import PRESETS
-from leaktight.cli.explain import explained
+from leaktight.cli.explain import explain_class
 from leaktight.cli.export import as_csv
 from leaktight.cli.outcome import show
 from leaktight.core.probe import Attempt
@@ -49,8 +49,8 @@ def test_terminal_report_and_export_show_it(made):
 
 def test_explain_says_what_an_attack_needs_at_least():
     assert "Threat model, at least: B (informed eavesdropper, ★★★) in the letters" in "\n".join(
-        explained(GradientMatching)
+        explain_class(GradientMatching)
     )
-    adaptive = "\n".join(explained(GradientMatching, "ats2021-adaptive", PRESETS["ats2021-adaptive"]))
+    adaptive = "\n".join(explain_class(GradientMatching, "ats2021-adaptive", PRESETS["ats2021-adaptive"]))
     assert "Threat model, at least: D" in adaptive
-    assert not any("Threat model" in line for made in (GanAttack, FewHints) for line in explained(made))
+    assert not any("Threat model" in line for made in (GanAttack, FewHints) for line in explain_class(made))

@@ -6,7 +6,7 @@ from leaktight.cli.outcome import caps
 from leaktight.data import Digits, RareDigit
 from leaktight.defences import GaussianNoise, TopK
 from leaktight.findings.advice import advise
-from leaktight.findings.characteristic import leading
+from leaktight.findings.characteristic import leading_curves
 from leaktight.findings.flags_soundness import utility_at_majority
 from leaktight.findings.rows import UNTRAINED, rows_of
 from leaktight.findings.summary import summarise
@@ -95,7 +95,7 @@ def test_the_leading_curve_is_still_that_of_the_closest_attack(made):
 
     weak = [farther(record) for record in made.sweep(label="weak", scenario=federated())]
     summary = summarise([*weak, *made.sweep(scenario=federated())])
-    assert {curve.attack for curve in leading(summary.curves, summary.judgements)} == {"dlg2019"}
+    assert {curve.attack for curve in leading_curves(summary.curves, summary.judgements)} == {"dlg2019"}
 
 
 def test_the_flag_says_why(made, swept):

@@ -6,7 +6,7 @@ from leaktight.findings.advice import advise
 from leaktight.findings.flags_soundness import utility_at_majority
 from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
-from leaktight.findings.utility import ignorance, lost, utility_name, utility_of, utility_text
+from leaktight.findings.utility import ignorance, price_of, utility_name, utility_of, utility_text
 
 
 def auc(value, **more):
@@ -28,7 +28,7 @@ def test_auc_comes_first_and_leakage_never():
 
 
 def test_what_is_lost_keeps_the_name():
-    loss = lost([(auc(0.8), auc(0.75))])
+    loss = price_of([(auc(0.8), auc(0.75))])
     assert (loss.name, utility_name(loss)) == ("auc_loss", "test AUC")
     assert loss.value == pytest.approx(0.05)
     assert utility_name(None) == "accuracy"

@@ -343,6 +343,7 @@ def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, launch,
     assert not list(place.glob(f"{PREFIX}*"))
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_what_was_started(launch, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"

@@ -23,7 +23,7 @@ from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.flower import TELEMETRY_OFF
 from leaktight.models import Factory
-from leaktight.plans import captured
+from leaktight.plans import capture_plan
 from leaktight.report import write_report
 from leaktight.running import run
 
@@ -182,7 +182,7 @@ def test_the_owner_grades_them_and_sees_that_the_defence_works(trained, monkeypa
     folder, _ = trained
     monkeypatch.chdir(folder)
     write_truth(folder / "truth.safetensors", owners(folder, folder / "captures"))
-    plan = captured(
+    plan = capture_plan(
         Path("captures"), Factory(function="quickstart.task:Net"), Path("truth.safetensors"), public=Digits()
     )
     search = plan.probes["strongest"].model_copy(update={"attack": preset("idlg2020", iterations=60)})

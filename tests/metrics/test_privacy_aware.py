@@ -8,13 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
-from leaktight.core.record import Cell, Record
-from leaktight.defences import GaussianNoise
 from leaktight.metrics import Claim, PrivacyAware, privacy_aware
-from leaktight.metrics.privacy_aware import of_records
 
 CLAIM = Claim(epsilon=10, delta=0.1, gamma=0.05)
 VERDICTS = ("holds", "undecided", "does not hold")
@@ -146,26 +142,6 @@ def test_readings_that_are_missing_are_named():
     summary = Reading(name="psnr", value=8.0, against="raw")
     with pytest.raises(InvalidValue, match="with the value of each image"):
         judged(images=[summary, psnr(8.0)])
-
-
-def test_two_records_of_an_audit_are_enough(made):
-    def record(defence, *readings, **changes):
-        cell = Cell.model_construct(scenario=made.SCENARIO, defence=defence, victims=30, seed=changes.get("seed", 0))
-        return Record.model_construct(cell=cell, readings=readings)
-
-    bare = record(Undefended(), accuracy(0.71))
-    under = record(GaussianNoise(std=1.0), *psnrs(), accuracy(0.70))
-    assert of_records(CLAIM, under, bare) == judged(messages=30)
-    few = record(GaussianNoise(std=1.0), *psnrs((8.0,) * 4, (8.0,) * 4), accuracy(0.70))
-    assert of_records(CLAIM, few, bare).used.n == 4
-    with pytest.raises(InvalidValue, match="records of one scenario and seed"):
-        of_records(CLAIM, under, record(Undefended(), accuracy(0.71), seed=1))
-    for one, other, missing in (
-        (record(Undefended(), *psnrs()), bare, "defended"),
-        (under, record(Undefended()), "undefended"),
-    ):
-        with pytest.raises(InvalidValue, match=f"Got none in the {missing} record"):
-            of_records(CLAIM, one, other)
 
 
 @pytest.mark.parametrize(

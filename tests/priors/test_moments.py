@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from leaktight.priors.moments import FLOOR, Moments, Shrinkage, class_means, leading, remainder, variances_of
+from leaktight.priors.moments import FLOOR, Moments, Shrinkage, class_means, leading_directions, remainder, variances_of
 
 
 @pytest.mark.parametrize(("count", "width"), [(30, 8), (8, 30), (12, 12)])
 def test_the_leading_directions_are_those_of_the_covariance(count: int, width: int) -> None:
     deviations = torch.randn(count, width, generator=torch.Generator().manual_seed(0))
-    directions, variances = leading(deviations, 5)
+    directions, variances = leading_directions(deviations, 5)
     values, vectors = np.linalg.eigh((deviations.T @ deviations / count).double().numpy())
     np.testing.assert_allclose(variances, values[::-1][:5], rtol=1e-4)
     np.testing.assert_allclose(np.abs(np.diag(vectors[:, ::-1][:, :5].T @ directions.double().numpy())), 1, atol=1e-3)
@@ -19,13 +19,13 @@ def test_the_leading_directions_are_those_of_the_covariance(count: int, width: i
 
 def test_directions_without_variance_do_not_lead() -> None:
     deviations = torch.randn(20, 2, generator=torch.Generator().manual_seed(0)) @ torch.eye(2, 9)
-    directions, variances = leading(deviations, 9)
+    directions, variances = leading_directions(deviations, 9)
     assert directions.shape == (9, 2)
     assert len(variances) == 2
 
 
 def test_no_direction_leads_where_none_may() -> None:
-    directions, variances = leading(torch.randn(20, 9, generator=torch.Generator().manual_seed(0)), 0)
+    directions, variances = leading_directions(torch.randn(20, 9, generator=torch.Generator().manual_seed(0)), 0)
     assert directions.shape == (9, 0)
     assert variances.shape == (0,)
 

@@ -7,8 +7,8 @@ import torch
 
 from leaktight.core.metric import Reading
 from leaktight.defences import ClassKeys, TopK
-from leaktight.findings.redaction import redacted
-from leaktight.report.generated import MOST_ROUNDS, drawable, generated_section, picked
+from leaktight.findings.redaction import redact_records
+from leaktight.report.generated import MOST_ROUNDS, drawable, generated_section, pick_rounds
 from leaktight.report.page import Page
 
 
@@ -41,7 +41,7 @@ def gallery(rounds=3, owned=2):
 @pytest.fixture
 def page(made):
     def make(records, redact=False, pictures=lambda key: gallery()):
-        shown = redacted(records) if redact else records
+        shown = redact_records(records) if redact else records
         return Page.of(shown, made.plan(), made.VERSIONS, (lambda key: None) if redact else pictures, redact)
 
     return make
@@ -89,7 +89,7 @@ def test_where_nobody_holds_the_class_there_is_no_row_of_private_examples(page, 
 
 def test_of_many_rounds_some_are_shown_the_first_and_the_last_among_them():
     for count in (1, MOST_ROUNDS, 12, 40):
-        places = picked(count)
+        places = pick_rounds(count)
         assert len(places) == min(count, MOST_ROUNDS)
         assert (places[0], places[-1]) == (0, count - 1)
         assert places == sorted(set(places))

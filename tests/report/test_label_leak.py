@@ -13,12 +13,12 @@ from leaktight.core.threat import ThreatModel
 from leaktight.data import Npz
 from leaktight.defences import MaxNorm, SumKL
 from leaktight.findings import Images, Labels
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.findings.rows import rows_of
 from leaktight.learning import Split
 from leaktight.metrics.norm_histogram import BINS
 from leaktight.report.findings import glossary_section, tiles, verdict_section
-from leaktight.report.label_leak import courses_of, labels_section, legend_of, smooth, steps_of
+from leaktight.report.label_leak import labels_section, leak_curves, legend_of, smooth, steps_of
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff_section
@@ -70,7 +70,7 @@ def records(record):
 @pytest.fixture
 def page(made):
     def make(records, redact=False):
-        shown = redacted(records) if redact else records
+        shown = redact_records(records) if redact else records
         return Page.of(shown, made.plan(), made.VERSIONS, lambda key: None, redact)
 
     return make
@@ -116,7 +116,7 @@ def test_steps_are_where_the_scenario_looked(scenario):
         scenario=scenario, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=8
     )
     # Moments at steps 0, 10, 20 and 30 of 40, two steps from each on.
-    assert steps_of(cell, 8) == (0.0, 2.5, 25.0, 27.5, 50.0, 52.5, 75.0, 77.5)
+    assert steps_of(cell, 8) == pytest.approx((0.0, 2.5, 25.0, 27.5, 50.0, 52.5, 75.0, 77.5))
     assert steps_of(cell, 4) == (12.5, 37.5, 62.5, 87.5)
     assert steps_of(cell.model_copy(update={"stage": "end"}), 3) == (1, 2, 3)
     assert steps_of(cell, 0) == ()
@@ -144,10 +144,10 @@ def test_the_line_is_a_running_median():
 def test_seeds_are_averaged_and_seeds_of_other_length_are_not_mixed(record):
     both = [record(None, 0.9, seed=0), record(None, 0.7, seed=1)]
     (row,) = rows_of(both)
-    course = courses_of(row, both)[0]
-    assert course.values[1] == pytest.approx(0.8)
+    curve = leak_curves(row, both)[0]
+    assert curve.values[1] == pytest.approx(0.8)
     odd = [record(None, 0.9, seed=0), record(None, 0.7, seed=1, steps=5)]
-    assert courses_of(rows_of(odd)[0], odd)[0].values[1] == pytest.approx(0.9)
+    assert leak_curves(rows_of(odd)[0], odd)[0].values[1] == pytest.approx(0.9)
 
 
 def test_tables_hold_median_quantile_and_chance(page, records):
@@ -183,7 +183,7 @@ def test_the_rest_of_the_page_speaks_of_labels(page, records):
     assert (tile["figure"], tile["label"]) == ("0.97", "AUC, how well labels are told without defence")
     values = glossary_section(found).values
     assert list(values["kinds"]) == ["Leak AUC", "95 % quantile", "Cut", "Test AUC"]
-    assert values["chances"] == [Labels.chance_note]
+    assert "Its chance level is what scores reach that know nothing" in values["kinds"]["Leak AUC"]
     assert not values["accuracy"]
     section = table_section(found)
     assert section.values["notes"] == [Labels().numbers_note(found.summary.rows)]

@@ -10,7 +10,7 @@ from leaktight.core.metric import Reading
 from leaktight.data import ClassProperty, Parity
 from leaktight.defences import GaussianNoise
 from leaktight.findings.layer_risk import LayerRow
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
@@ -78,7 +78,9 @@ def records(made):
 @pytest.fixture
 def page(made):
     def make(records, redact=False):
-        return Page.of(redacted(records) if redact else records, made.plan(), made.VERSIONS, lambda key: None, redact)
+        return Page.of(
+            redact_records(records) if redact else records, made.plan(), made.VERSIONS, lambda key: None, redact
+        )
 
     return make
 

@@ -6,7 +6,7 @@ import pytest
 
 from leaktight.core.metric import Reading
 from leaktight.defences import MaxNorm, TopK
-from leaktight.findings.redaction import redacted
+from leaktight.findings.redaction import redact_records
 from leaktight.findings.rows import rows_of
 from leaktight.metrics.norm_histogram import BINS
 from leaktight.report.norms import MOST_FIGURES, figure_of, norms_section, shares_of
@@ -41,7 +41,7 @@ def records(made):
 @pytest.fixture
 def page(made):
     def make(records, redact=False):
-        shown = redacted(records) if redact else records
+        shown = redact_records(records) if redact else records
         return Page.of(shown, made.plan(), made.VERSIONS, lambda key: None, redact)
 
     return make

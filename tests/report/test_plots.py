@@ -4,7 +4,7 @@ import pytest
 
 from leaktight.core.metric import Reading
 from leaktight.defences import GaussianNoise, LayerGuard, TopK
-from leaktight.findings.images import recognised
+from leaktight.findings.images import recognised_share
 from leaktight.findings.summary import summarise
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff, tradeoff_section
@@ -40,7 +40,9 @@ def test_bars_are_the_intervals(records):
     rows = [j.worst for j in judgements(records) if j.defence.kind == "top_k"]
     for number, row in enumerate(rows):
         assert line["x"][number] + line["error_x"]["array"][number] == pytest.approx(100 * row.utility.high)
-        assert line["y"][number] - line["error_y"]["arrayminus"][number] == pytest.approx(100 * recognised(row).low)
+        assert line["y"][number] - line["error_y"]["arrayminus"][number] == pytest.approx(
+            100 * recognised_share(row).low
+        )
 
 
 def test_leakage_over_strength_starts_at_no_defence_and_shows_chance(made, records):

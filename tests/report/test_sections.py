@@ -14,7 +14,7 @@ from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.column import shown
-from leaktight.findings.redaction import number_seeds, redacted, without_places, without_seeds
+from leaktight.findings.redaction import number_seeds, redact_records, without_places, without_seeds
 from leaktight.learning.federated import Federated
 from leaktight.models import DLNet
 from leaktight.plans import quick, standard
@@ -205,7 +205,7 @@ def test_redaction_drops_single_values_and_single_examples(made):
     lone = (Reading(name="odd", value=1.5, n=1, leaks="high"), Reading(name="rounds", value=3, n=1), ratio)
     failed = made.record(GaussianNoise(), status=Status.FAILED, reason="secret")
     refused = made.record(GaussianNoise(std=1), status=Status.REFUSED, reason="labels needed")
-    first, second, third = redacted([made.record(extra=lone), failed, refused])
+    first, second, third = redact_records([made.record(extra=lone), failed, refused])
     assert all(reading.each == () for reading in first.readings)
     assert first.reading("odd") is None
     assert first.reading("gradient_ratio") is None
@@ -233,7 +233,7 @@ def test_seeds_are_numbered_so_that_trainings_stay_apart_and_cells_are_not_missi
     plan = made.plan(seeds=(9, 4, 7))
     records = [made.record(seed=seed) for seed in (4, 7)]
     numbers = number_seeds(plan.grid.seeds)
-    shown, told = redacted(records, numbers), without_seeds(plan, numbers)
+    shown, told = redact_records(records, numbers), without_seeds(plan, numbers)
     assert [record.cell.seed for record in shown] == [2, 3]
     assert told.grid.seeds == (1, 2, 3)
     whole, passable = (

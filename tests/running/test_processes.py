@@ -18,6 +18,7 @@ from leaktight.core.record import Status
 from leaktight.running import processes
 from leaktight.running.audit_task import AuditResult, AuditTask
 from leaktight.running.audit_worker import audit_setup
+from leaktight.running.parallel_pool import STARTS
 from leaktight.running.processes import Processes, _Worker
 from leaktight.running.training_cache import TrainingCache
 from leaktight.running.worker_pool import PoolResult, WorkerSetup
@@ -185,10 +186,10 @@ def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: 
         context, "Process", lambda target, args, **rest: type(context).Process(target=os._exit, args=(3,), **rest)
     )
     starts: list[int] = []
-    start = processes._start_worker
-    monkeypatch.setattr(processes, "_start_worker", lambda setup: starts.append(1) or start(setup))
+    start = processes._start_process
+    monkeypatch.setattr(processes, "_start_process", lambda setup: starts.append(1) or start(setup))
     with Processes(1, audit_setup(tmp_path)) as pool:
         pool.submit(AuditTask(toy_plan().cells()[0]))
         with pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 3\). In a script"):
             pool.next(unheard)
-    assert len(starts) == processes.STARTS
+    assert len(starts) == STARTS

@@ -64,11 +64,11 @@ def test_done_and_refused_are_settled_and_failed_is_not(store: Store, plan: Any)
     for cell, status in ((done, Status.DONE), (refused, Status.REFUSED), (failed, Status.FAILED)):
         store.write(record(cell, status), fingerprint=Fingerprint({"made of": status.value}))
     made = {status: Fingerprint({"made of": status.value}) for status in Status}
-    assert store.settled() == {done.key: made[Status.DONE].digest, refused.key: made[Status.REFUSED].digest}
+    assert store.settled_digests() == {done.key: made[Status.DONE].digest, refused.key: made[Status.REFUSED].digest}
     assert store.fingerprint(made[Status.DONE].digest) == made[Status.DONE]
     assert store.fingerprint("nothing") == Fingerprint()
     store.write(record(failed))
-    assert failed.key in store.settled()
+    assert failed.key in store.settled_digests()
 
 
 def test_cells_of_an_earlier_plan_are_kept_but_not_shown(store: Store, plan: Any, toy_plan: Plans) -> None:
@@ -327,7 +327,7 @@ def test_damaged_pictures_are_not_shown(damaged: Any, plan: Any) -> None:
 def test_a_damaged_fingerprint_is_not_made_up(damaged: Any, plan: Any) -> None:
     with damaged(b'{"number": "2"}') as store:
         assert store.remove_damaged() == []
-        made = store.settled()[plan.cells()[2].key]
+        made = store.settled_digests()[plan.cells()[2].key]
         assert made == Fingerprint({"number": "2"}).digest
         assert store.fingerprint(made) == Fingerprint()
 
@@ -341,7 +341,7 @@ def test_no_column_can_be_other_than_it_was(damaged: Any, plan: Any, column: str
         key = plan.cells()[2].key
         store._connection.execute(f"UPDATE cells SET {column} = {value} WHERE key = ?", (key,))  # noqa: S608
         assert len(store.remove_damaged()) == 1
-        assert key not in store.settled()
+        assert key not in store.settled_digests()
         assert len(store.records()) == len(plan.cells()) - 1
 
 

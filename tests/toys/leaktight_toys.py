@@ -270,7 +270,7 @@ class ToyBrightness(LeakKind):
     def reading(self, row: Row) -> Reading | None:
         return row.reading("toy_glimpse")
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         return f"{self.short(row)} pictures have their brightness told"
 
     def short(self, row: Row) -> str:
@@ -293,6 +293,6 @@ def brightness_section(page: Page) -> Section | None:
     from leaktight.report.page import Section
 
     kind = ToyBrightness()
-    lines = [kind.found(row) for row in page.summary.rows if kind.reading(row) is not None]
+    lines = [kind.clause(row) for row in page.summary.rows if kind.reading(row) is not None]
     template = "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
     return Section("brightness", "How bright", values={"lines": lines}, text=template) if lines else None

@@ -13,7 +13,7 @@ from torch import Tensor
 from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.errors import Refusal, did_you_mean
-from leaktight.core.message import Kind
+from leaktight.core.message import Kind, Message
 from leaktight.core.random import Stream
 from leaktight.core.threat import Hints, Knows, View
 from leaktight.learning.layer_gradient import layer_gradients
@@ -66,16 +66,7 @@ class LabelAttack(Attack):
     @final
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Score the rows of every cut gradient that somebody else sent."""
-        messages = [
-            message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors
-        ]
-        if not messages:
-            raise Refusal(
-                f"{self.kind} needs cut gradients of somebody else. The view from `{view.seat}` holds none; "
-                "sit down as the feature party of split learning."
-            )
-        if view.task.classes != 2:
-            raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
+        messages = cut_gradients(view, self.kind)
         own, seen = tuple(message.key for message in messages), row_numbers(view, messages)
         count = 1 if self.layer != ALL else 1 + len(list(view.task.model.body.named_children()))
         totals = None if seen is None else _Totals.of(*seen, count, turns=not self.steady)
@@ -158,6 +149,27 @@ class _Totals:
             return None
         values, blind = (side.finish(self.known) for side in self._sides)
         return RowScores(self.rows, values, blind)
+
+
+def cut_gradients(view: View, kind: str) -> list[Message]:
+    """Return the cut gradients that somebody else sent.
+
+    Args:
+        view: what the attacker has.
+        kind: the attack that tells labels from them.
+
+    Raises:
+        Refusal: there are none, or there are not two classes to tell apart.
+    """
+    messages = [message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors]
+    if not messages:
+        raise Refusal(
+            f"{kind} needs cut gradients of somebody else. The view from `{view.seat}` holds none; "
+            "sit down as the feature party of split learning."
+        )
+    if view.task.classes != 2:
+        raise Refusal(f"{kind} tells two classes apart. Got {view.task.classes} classes instead.")
+    return messages
 
 
 def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | None, Tensor]:

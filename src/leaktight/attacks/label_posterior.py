@@ -11,12 +11,12 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.attacks.clustering import Clustering, leading_direction
+from leaktight.attacks.label_attack import cut_gradients
 from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.channel import Belief, Noise, push_all
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import Refusal
-from leaktight.core.message import Kind
 from leaktight.core.random import Stream
 from leaktight.core.threat import Hints, Knows, View
 from leaktight.defences.cut_gradient import CutDefence
@@ -79,15 +79,8 @@ class LabelPosterior(Attack):
 
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Weigh the rows of all messages together, and again with the rows of each dealt out by chance."""
-        messages = [m for m in view.of(Kind.CUT_GRADIENT) if m.sender != view.seat and m.tensors]
-        if not messages:
-            raise Refusal(
-                f"{self.kind} needs cut gradients of somebody else. The view from `{view.seat}` holds none; "
-                "sit down as the feature party of split learning."
-            )
-        if view.task.classes != 2:
-            raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
-        defence = _acting(view.defence or Undefended())
+        messages = cut_gradients(view, self.kind)
+        defence = _stated_defence(view.defence or Undefended())
         cuts = [_unit(next(iter(message.tensors.values()))) for message in messages]
         numbers = row_numbers(view, messages)
         # Who does not know the rows takes those of each message for new ones.
@@ -150,11 +143,11 @@ def _fits(cuts: Sequence[Tensor], likely: Sequence[Tensor]) -> list[_Fit]:
     """Return the fit of each message; means are smoothed over neighbouring messages, as models change slowly."""
     own = [_Fit.of(*each) for each in zip(cuts, likely, strict=True)]
     means = torch.stack([fit.means for fit in own])
-    smooth = (_running(means) + _running(means.flip(0)).flip(0)) / 2
+    smooth = (_running_mean(means) + _running_mean(means.flip(0)).flip(0)) / 2
     return [_Fit(mean, fit.spread) for mean, fit in zip(smooth, own, strict=True)]
 
 
-def _running(values: Tensor) -> Tensor:
+def _running_mean(values: Tensor) -> Tensor:
     """Return the running mean of values along the first dimension."""
     total, weight, means = torch.zeros_like(values[0]), 0.0, []
     for value in values:
@@ -236,7 +229,7 @@ def _by_pass(ratios: Sequence[Tensor], rows: Sequence[Tensor], passes: Sequence[
     return table
 
 
-def _acting(defence: Defence) -> CutDefence | None:
+def _stated_defence(defence: Defence) -> CutDefence | None:
     """Return the one defence that states what it does to cut gradients; None if nothing does anything."""
     links = [
         link

@@ -59,7 +59,7 @@ def fit_rank_one(matrix: Tensor, precision: Tensor | None = None) -> RankOne:
 
     References: Golub and Van Loan 1980, total least squares; Geiping et al. 2020, proposition 3.1, for a single row.
     """
-    y = _leading(matrix)
+    y = _leading_vector(matrix)
     slopes = matrix @ y
     free, excess = max((matrix.shape[0] - 1) * (matrix.shape[1] - 1), 1), 1.0
     if precision is None:
@@ -75,7 +75,7 @@ def fit_rank_one(matrix: Tensor, precision: Tensor | None = None) -> RankOne:
     return RankOne(slopes, y, excess * weight.clamp(min=1e-300).rsqrt())
 
 
-def _leading(matrix: Tensor) -> Tensor:
+def _leading_vector(matrix: Tensor) -> Tensor:
     """Return the leading right singular vector."""
     if matrix.shape[0] <= matrix.shape[1]:
         # By the smaller of the two squares: a layer may see many thousand numbers.

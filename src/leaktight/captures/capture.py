@@ -103,8 +103,7 @@ def read_captures(folder: Path) -> list[Capture]:
         if capture.manifest.name in seen:
             raise InvalidValue(
                 f"The folder `{folder}` holds two captures of what {capture.manifest.sender} sent in round "
-                f"{capture.manifest.round}. "
-                "Keep the messages of each run in a folder of their own."
+                f"{capture.manifest.round}. Keep the messages of each run in a folder of their own."
             )
         seen.add(capture.manifest.name)
     return sorted(captures, key=lambda capture: (capture.manifest.round, capture.manifest.sender))

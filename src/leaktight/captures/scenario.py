@@ -217,9 +217,7 @@ class Captured(Scenario):
         if data is not None and (data.shape != task.shape or data.classes > task.classes):
             raise InvalidValue(
                 f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the "
-                "captured "
-                "ones. "
-                f"Got {data.shape} and {data.classes} instead."
+                f"captured ones. Got {data.shape} and {data.classes} instead."
             )
         return None if data is None else data.test.to(task.device)
 

@@ -89,9 +89,8 @@ def undefended_message(task: Task, asked: Message, sent: Message, batch: Batch, 
     ):
         raise InvalidValue(
             f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to "
-            f"{task.classes - 1}. "
-            f"Got shape {tuple(batch.inputs.shape[1:])} and labels from {int(batch.labels.min())} to "
-            f"{int(batch.labels.max())} instead."
+            f"{task.classes - 1}. Got shape {tuple(batch.inputs.shape[1:])} and labels from {int(batch.labels.min())} "
+            f"to {int(batch.labels.max())} instead."
         )
     if manifest.examples is not None and len(batch) != manifest.examples:
         raise InvalidValue(

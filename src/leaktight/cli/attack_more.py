@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from leaktight.cli.audit import SOME_FAILED
-from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.interruption import stop_with
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
@@ -48,7 +48,7 @@ def attack_more(
     # What an earlier call began and did not finish comes first.
     more = plan if missing else plan_more(plan, summarise(records).judgements)
     with (
-        told_to_stop("finished cells are kept; run the same command to go on."),
+        stop_with("finished cells are kept; run the same command to resume."),
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.interruption import stop_with
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def audit(
     if captured is not None or truth is not None or shape is not None or known:
         plan = of_captures(captured, truth, shape, file, preset, model, data, head, known or ())
     else:
-        plan = planned(file, preset, model, data, head)
+        plan = choose_plan(file, preset, model, data, head)
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)
@@ -109,7 +109,7 @@ def audit(
         )
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
-        told_to_stop("finished cells are kept; run the same command to go on."),
+        stop_with("finished cells are kept; run the same command to resume."),
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):
@@ -138,7 +138,7 @@ def hint_of(records: Sequence[Record], redact: bool) -> str:
     return "" if redact else f" (it {held}; --redact leaves them out)"
 
 
-def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
+def choose_plan(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
     """Return the plan that the words of a command line ask for."""
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from

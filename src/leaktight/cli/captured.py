@@ -13,7 +13,7 @@ from leaktight.data import from_text as data_from
 from leaktight.findings.summary import summarise
 from leaktight.models import Factory
 from leaktight.models import from_text as model_from
-from leaktight.plans import captured
+from leaktight.plans import capture_plan
 from leaktight.plans.captured import cheapest
 from leaktight.plans.plan import Plan
 from leaktight.running import run
@@ -55,8 +55,7 @@ def of_captures(
     if own is not None and not isinstance(own, Factory):
         raise InvalidValue(
             f"The model of recorded messages must be given as `package.module:function`. Got `{model}` instead: its "
-            "names are not those "
-            "of your own state dict."
+            "names are not those of your own state dict."
         )
     if head is not None:
         if own is None:
@@ -73,7 +72,7 @@ def of_captures(
             "The model of recorded messages must be given with `--model package.module:function`. Got none "
             f"instead{trusted}."
         )
-    return captured(folder, own, truth, wanted, public, thorough=preset == "standard", known=read_known(known))
+    return capture_plan(folder, own, truth, wanted, public, thorough=preset == "standard", known=read_known(known))
 
 
 def read_known(words: Sequence[str]) -> Known:

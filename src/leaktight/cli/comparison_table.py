@@ -94,7 +94,7 @@ def table(
         other = known.get(tuple(row[key] for key in keys), {})
         cells = [_text(row[key]) for key in keys]
         for column in numbers:
-            cells.append(_measured(row, column) if intervals else _text(row[column]))
+            cells.append(_show_measured(row, column) if intervals else _text(row[column]))
             if column in shared:
                 cells.append(_text(other.get(column)))
         found.add_row(*cells)
@@ -109,7 +109,7 @@ def _numbers(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
     ]
 
 
-def _measured(row: Row, column: str) -> str:
+def _show_measured(row: Row, column: str) -> str:
     return _around(row[column], *(row.get(column + end) for end in _ENDS))
 
 

@@ -36,7 +36,7 @@ def docstring_lines(made: type, width: int) -> list[str]:
         if heading.startswith("Example") or not is_text:
             shown += block
         else:
-            shown += [line for entry in _entries(block, heading) for line in _filled(entry, heading, width)]
+            shown += [line for entry in _entries(block, heading) for line in _fill(entry, heading, width)]
     return shown
 
 
@@ -59,7 +59,7 @@ def _begins(line: str, entry: Sequence[str], heading: str) -> bool:
     return deeper == 0 and is_complete
 
 
-def _filled(entry: Sequence[str], heading: str, width: int) -> list[str]:
+def _fill(entry: Sequence[str], heading: str, width: int) -> list[str]:
     """Return an entry in lines of this width; what is indented without a heading is shown as it is."""
     indent, hang, text = _indent(entry[0]), 4 if heading else 0, " ".join(line.strip() for line in entry)
     item = _ITEM.match(text)

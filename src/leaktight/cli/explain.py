@@ -36,11 +36,13 @@ def explain(
     if not found and not values:
         known = {name for family in registry.families() for name in registry.classes(family)} | set(PRESETS)
         raise unknown("kind or preset", kind, known)
-    parts = [explained(made) for made in found] + [explained(type(value), kind, value, ABOUT[kind]) for value in values]
+    parts = [explain_class(made) for made in found] + [
+        explain_class(type(value), kind, value, ABOUT[kind]) for value in values
+    ]
     typer.echo("\n\n".join("\n".join(part) for part in parts))
 
 
-def explained(
+def explain_class(
     made: type[Registered], preset: str = "", value: Registered | None = None, about: str = ""
 ) -> Iterator[str]:
     """Return the lines that explain a class, or a preset of it: what it is, and its own values."""

@@ -46,13 +46,13 @@ def export(
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""
     from leaktight.core.private import write_private
-    from leaktight.findings.redaction import redacted, without_outcomes
+    from leaktight.findings.redaction import redact_records, without_outcomes
     from leaktight.findings.summary_file import as_text, summary_of
     from leaktight.running.store import Store
 
     with Store.read(folder) as store:
         records, plan, versions = store.records(), store.plan(), store.versions()
-    shown = redacted(records) if redact else without_outcomes(records)
+    shown = redact_records(records) if redact else without_outcomes(records)
     if format == "summary":
         text = as_text(summary_of(records, plan, versions, redact))
     else:

@@ -22,7 +22,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def told_to_stop(sentence: str) -> Iterator[None]:
+def stop_with(sentence: str) -> Iterator[None]:
     """Let Ctrl-C, or a request to terminate, end a command in the block with a sentence and an exit code of its own.
 
     Args:
@@ -41,7 +41,7 @@ def interruptible(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*words: P.args, **options: P.kwargs) -> R:
-        with told_to_stop("the command is not done; run it again."):
+        with stop_with("the command is not done; run it again."):
             return command(*words, **options)
 
     return run

@@ -13,11 +13,11 @@ from leaktight.core.display import capital, join_words
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.findings.advice import advise
-from leaktight.findings.characteristic import leading
+from leaktight.findings.characteristic import leading_curves
 from leaktight.findings.column import NOTHING, interval
 from leaktight.findings.display import name_of, setting
 from leaktight.findings.flags import raise_flags
-from leaktight.findings.kind import LeakKind, first_kind, leak_kinds
+from leaktight.findings.kind import LeakKind, first_kind, leak_kinds, terminal_columns
 from leaktight.findings.layer_risk import of_layers_alone, profiles_of
 from leaktight.findings.layer_words import CAVEAT, most_telling
 from leaktight.findings.rows import Row
@@ -90,14 +90,14 @@ def show_verdict(where: Console, summary: Summary) -> None:
         _print(where, "Verdict", summary.verdict)
     for kind in kinds:
         said = [
-            _coloured(judgement, sentence)
+            _colour(judgement, sentence)
             for judgement, sentence in zip(summary.judgements, summary.verdict, strict=True)
             if judgement.kind == kind
         ]
         _print(where, f"Verdict, {kind.heading.lower()}" if len(kinds) > 1 else "Verdict", said)
 
 
-def _coloured(judgement: Judgement, sentence: str) -> Text:
+def _colour(judgement: Judgement, sentence: str) -> Text:
     lead, word, rest = sentence.partition(f": {judgement.verdict}.")
     return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.verdict]), rest)
 
@@ -125,7 +125,7 @@ def table(rows: Sequence[Row]) -> Table:
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
     rows = [row for row in rows if not of_layers_alone(row)]
-    columns = [column for kind in _tabled(rows) for column in kind.columns()]
+    columns = terminal_columns(_kinds_with_columns(rows))
     settings = {(row.batch_size, row.stage) for row in rows}
     if len(settings) == 1:
         found.caption = capital(setting(*next(iter(settings))))
@@ -144,7 +144,7 @@ def table(rows: Sequence[Row]) -> Table:
     return found
 
 
-def _tabled(rows: Sequence[Row]) -> list[LeakKind]:
+def _kinds_with_columns(rows: Sequence[Row]) -> list[LeakKind]:
     """Return the kinds of leak that have columns; what has none of its own is shown in those of the first."""
     kinds = leak_kinds()
     homeless = any(first_kind(row) and not any(kind.is_tabled(row) for kind in kinds) for row in rows)
@@ -175,7 +175,7 @@ def failed_searches(rows: Sequence[Row]) -> list[str]:
 def caps(summary: Summary) -> list[str]:
     """Return a line for each defence that was measured at several strengths: how much use it leaves per protection."""
     lines = []
-    for curve in leading(summary.curves, summary.judgements):
+    for curve in leading_curves(summary.curves, summary.judgements):
         found = ", ".join(f"{aim} {interval(cap, 2)}" for aim, cap in curve.caps.items())
         why = curve.spots[0].row.unpriced
         if why:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from leaktight.cli.audit import SOME_FAILED
-from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.interruption import stop_with
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
@@ -77,7 +77,7 @@ def reproduce(
         # A run may take hours: better to know now that its result can be written.
         check_writable(json)
     with (
-        told_to_stop("finished cells are kept; run the same command to go on."),
+        stop_with("finished cells are kept; run the same command to resume."),
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):

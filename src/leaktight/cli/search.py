@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.interruption import stop_with
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ def search(
         **{name: value for name, value in wanted.items() if value is not None},
     )
     with (
-        told_to_stop("finished scores are kept; run the same command to go on."),
+        stop_with("finished scores are kept; run the same command to resume."),
         Bar() as bar,
         open_workers(engine, workers, address) as pool,
     ):
         result = run(settings, out, workers=pool, progress=bar.step)
-    typer.echo("\n".join(told(result, out)))
+    typer.echo("\n".join(result_lines(result, out)))
 
 
 def _indices(text: str | None) -> tuple[int, ...] | None:
@@ -98,7 +98,7 @@ def _indices(text: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, parts))
 
 
-def told(result: Result, out: Path) -> list[str]:
+def result_lines(result: Result, out: Path) -> list[str]:
     """Return what a person needs to know of a result: the policy, its scores, and how to use it."""
     plain = result.untransformed
     lines = [

@@ -38,7 +38,9 @@ def settings(made: type[Registered], value: Registered | None = None, width: int
         ['links  a list, each a kind of defence  ()']
     """
     rows = [
-        (name, must_be(field), shown(field, value, name)) for name, field in made.model_fields.items() if name != "kind"
+        (name, must_be(field), show_value(field, value, name))
+        for name, field in made.model_fields.items()
+        if name != "kind"
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     room = width - widths[0] - 4
@@ -58,18 +60,18 @@ def must_be(field: FieldInfo) -> str:
     """Say what a field must be, with its range."""
     if NoneType in get_args(field.annotation) and (bounds := _bounds(field.metadata)):
         others = [one for one in get_args(field.annotation) if one is not NoneType]
-        return " ".join([" or ".join(map(described, others)), *bounds, "or nothing"])
-    return " ".join([described(field.annotation), *_bounds(field.metadata)])
+        return " ".join([" or ".join(map(describe_type, others)), *bounds, "or nothing"])
+    return " ".join([describe_type(field.annotation), *_bounds(field.metadata)])
 
 
-def shown(field: FieldInfo, value: Registered | None, name: str) -> str:
+def show_value(field: FieldInfo, value: Registered | None, name: str) -> str:
     """Show the value in an instance, or the default."""
     if value is not None:
         return _text(dict(value)[name])
     return "required" if field.is_required() else _text(field.get_default(call_default_factory=True))
 
 
-def described(annotation: Any) -> str:
+def describe_type(annotation: Any) -> str:
     """Describe a type in words."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -77,13 +79,13 @@ def described(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Registered):
         return f"a kind of {annotation.family}"
     if origin in (tuple, list, frozenset, set):
-        return f"a list, each {described(inner[0])}"
+        return f"a list, each {describe_type(inner[0])}"
     if origin is Annotated:
-        return " ".join([described(inner[0]), *_bounds(inner[1:])])
+        return " ".join([describe_type(inner[0]), *_bounds(inner[1:])])
     if inner and all(get_origin(one) is Literal for one in inner):
-        return " | ".join(map(described, inner))
+        return " | ".join(map(describe_type, inner))
     if inner:
-        return " or ".join(described(one) for one in inner)
+        return " or ".join(describe_type(one) for one in inner)
     return _PLAIN.get(annotation, str(getattr(annotation, "__name__", annotation)))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leaktight.cli.interruption import interruptible, told_to_stop
+from leaktight.cli.interruption import interruptible, stop_with
 from leaktight.cli.plain_help import PlainCommand
 
 EXAMPLES = """
@@ -60,6 +60,6 @@ def _take_part(role: str, file: Path) -> None:
     from leaktight.wire import read_party_file, take_part
 
     settings = read_party_file(file)
-    with told_to_stop("checkpoints are kept; run the same command to resume."), StepBar() as bar:
+    with stop_with("checkpoints are kept; run the same command to resume."), StepBar() as bar:
         result = take_part(role, settings, bar.tell, bar.step)
     typer.echo(summary(result))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.interruption import stop_with
 
 if TYPE_CHECKING:
     from leaktight.flower.launcher import OnRound
@@ -85,7 +85,7 @@ def train(
         readings = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)
         bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {readings}", None))
 
-    with told_to_stop("what was started is stopped, and there is no model."), Bar() as bar:
+    with stop_with("what was started is stopped, and there is no model."), Bar() as bar:
         _train(training, engine, deploy, out, workers, trust_local_users, on_round)
     curve = json.loads((out / CURVE_FILE).read_bytes())
     utility = ", ".join(f"{reading['name']} {reading['value']:.3f}" for reading in curve["utility"])

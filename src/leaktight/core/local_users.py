@@ -42,8 +42,8 @@ def require_alone(what: str, trust: bool) -> None:
         named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         raise InvalidValue(
             f"{what} would be open to other users of this machine ({named}), who could run code as you: it has no "
-            "authentication, and a "
-            "network namespace is not permitted here. Use a machine of your own, or add `--trust-local-users`."
+            "authentication, and a network namespace is not permitted here. Use a machine of your own, or add "
+            "`--trust-local-users`."
         )
 
 

@@ -119,6 +119,11 @@ class Scenario(Registered):
         return False
 
     @property
+    def length(self) -> int:
+        """How many rounds a training run takes; 0 where it does not go by rounds, or nothing is trained."""
+        return 0
+
+    @property
     def messages(self) -> int | None:
         """How many messages of a whole training run can be attacked one after the other.
 
@@ -132,6 +137,25 @@ class Scenario(Registered):
         Where nothing is trained, it returns itself.
         """
         return self
+
+    def least_rounds(self, messages: int) -> int:
+        """Return the fewest rounds of a training run in which so many messages of it can be observed."""
+        return 1
+
+    def repeats_examples(self, notes: Mapping[str, float]) -> bool:
+        """Return whether a training run sends several messages about the same examples.
+
+        Args:
+            notes: what was noted of the training run.
+        """
+        return not self.untrained
+
+    def when(self, messages: int) -> tuple[float, ...]:
+        """Return after which share of a training run each of so many messages is sent that are observed along it.
+
+        Where a scenario does not know more, they are taken as evenly spread.
+        """
+        return spread_evenly(messages)
 
     @property
     def baseline(self) -> Defence:
@@ -182,6 +206,16 @@ class Scenario(Registered):
         self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None
     ) -> Run:
         """Let each victim send one message at a stage of a training run."""
+
+
+def spread_evenly(messages: int) -> tuple[float, ...]:
+    """Return so many shares of a training run, evenly spread.
+
+    Example:
+        >>> spread_evenly(4)
+        (0.125, 0.375, 0.625, 0.875)
+    """
+    return tuple((number + 0.5) / messages for number in range(messages))
 
 
 def flatten(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:

@@ -232,9 +232,8 @@ class _Initialisation(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if func is torch.ops.aten.randperm.default:
                 return self.draws.permutation(args[0])
         raise LeaktightError(
-            "The secret initial weights of a network must be drawn by `uniform_` or `normal_`, as those of torch's "
-            "own layers are. "
-            f"Got `{func.overloadpacket.__name__}` instead; use one of these."
+            "The secret initial weights of a network must be drawn by `uniform_` or `normal_`, as those of torch's own "
+            f"layers are. Got `{func.overloadpacket.__name__}` instead; use one of these."
         )
 
     def _uniform(self, tensor: Tensor, low: float = 0.0, high: float = 1.0, generator: None = None) -> Tensor:

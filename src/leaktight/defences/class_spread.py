@@ -13,7 +13,7 @@ from torch import Tensor
 from leaktight.core.local import Memory
 from leaktight.defences.cut_gradient import Rows
 from leaktight.defences.divergence import Classes
-from leaktight.defences.scratch_memory import room
+from leaktight.defences.scratch_memory import scratch
 
 # Below this part of the mean square, the variance is lost in the rounding of single precision.
 CANCELLED = 0.01
@@ -69,7 +69,7 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
     # is quicker than to multiply all of them by zeros and ones.
     fewer = int(counts[1] < counts[0])
     places = (positives if fewer else ~positives).nonzero()[:, 0]
-    picked = room((len(places), rows.dimensions), rows.matrix)
+    picked = scratch((len(places), rows.dimensions), rows.matrix)
     some = torch.index_select(rows.matrix, 0, places, out=picked).sum(0)
     rest = rows.matrix.sum(0) - some
     sums = torch.stack([rest, some] if fewer else [some, rest]).double()

@@ -80,8 +80,7 @@ def rows_of(message: Message, kind: str) -> Rows:
     if message.kind is not Kind.CUT_GRADIENT:
         raise Refusal(
             f"{kind} protects cut gradients, which have one row per example. Got a message of kind {message.kind} "
-            "instead; "
-            "take it for the label party of split learning only."
+            "instead; take it for the label party of split learning only."
         )
     tensors = message.tensors.values()
     owner = f"The {message.kind} of {message.sender} in round {message.round} under {kind}"

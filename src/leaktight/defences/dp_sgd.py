@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from leaktight.channels.clip import Clip
 from leaktight.channels.noise import AddNoise
 from leaktight.core.channel import Channel
-from leaktight.core.defence import Defence, Gradient, Strength
+from leaktight.core.defence import Gradient
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import SPENT, Local
-from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.message import Message, Tensors
 from leaktight.core.sampling import Poisson
 from leaktight.core.task import Task
 from leaktight.defences.clipping import clip_each, example_norms, round_to
 from leaktight.defences.dp_account import budget_notes, count_step
 from leaktight.defences.finite import finite, finite_tensors
+from leaktight.defences.gaussian_mechanism import GaussianMechanism
 
 
-class DPSGD(Defence):
+class DPSGD(GaussianMechanism):
     r"""Bound what any one example can change, and drown it in noise: differential privacy with a number to it.
 
     Without it the mean gradient of a batch goes out, or local steps follow it. With it each local step uses
@@ -85,25 +84,11 @@ class DPSGD(Defence):
 
     kind: Literal["dp_sgd"] = "dp_sgd"
     title: ClassVar[str] = "DP-SGD"
-    strength: ClassVar[Strength] = Strength("multiplier", "up", None)
-    clip: float = Field(default=1.0, gt=0)
-    multiplier: float = Field(default=1.0, ge=0, le=10_000)
-    delta: float = Field(default=1e-5, gt=0, lt=1)
 
     @property
     def per_example(self) -> bool:
         """Clipping needs each example's own gradient."""
         return True
-
-    @property
-    def memoryless(self) -> bool:
-        """It remembers what was spent, and no message depends on that."""
-        return True
-
-    @property
-    def promise(self) -> Literal["dp"] | None:
-        """Differential privacy, unless there is no noise."""
-        return "dp" if self.multiplier else None
 
     @property
     def wants_poisson(self) -> bool:
@@ -140,15 +125,14 @@ class DPSGD(Defence):
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Let a message out if every step behind it was made private, and note what has been spent."""
-        if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
-            raise Refusal(f"{self.kind} protects gradients and updates. Got a message of kind {message.kind} instead.")
+        self.require_gradients(message)
         memory = local.memory
         private, taken = memory.get("unsent", 0), int(message.facts.get("local_steps", 1))
         if private < taken:
             raise InvalidValue(
                 f"The {message.kind} of {message.sender} in round {message.round} must come from steps that went "
-                f"through {self.kind}. "
-                f"Got {private} such steps of {taken} instead; call `on_gradient` in every local step."
+                f"through {self.kind}. Got {private} such steps of {taken} instead; call `on_gradient` in every local "
+                "step."
             )
         memory["unsent"] = 0
         local.notes.update(budget_notes(memory.get(SPENT, {}), self.kind, self.multiplier, self.delta))
@@ -160,8 +144,7 @@ class DPSGD(Defence):
         if not (isinstance(local.sampling, Poisson) or size > 0) or size > local.examples > 0:
             raise InvalidValue(
                 f"The batch of {local.party} must be part of the examples that it owns, for {self.kind} to count what "
-                "each takes part in. "
-                f"Got {size} of {local.examples} instead."
+                f"each takes part in. Got {size} of {local.examples} instead."
             )
         memory = local.memory
         count_step(memory.setdefault(SPENT, {}), local.sampling, self.multiplier, local.examples)

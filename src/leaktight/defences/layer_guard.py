@@ -24,7 +24,7 @@ from leaktight.data.files import Location
 from leaktight.data.source import Source
 from leaktight.defences.finite import finite
 from leaktight.defences.local_dp import LocalDP
-from leaktight.defences.ranking import Risk, read_ranking
+from leaktight.defences.ranking import read_ranking
 from leaktight.defences.withhold import Withhold
 from leaktight.learning.target_jacobian import target_norms
 
@@ -57,7 +57,8 @@ class LayerGuard(Defence):
         count: k, how many layers are guarded, from 0 to as many as are ranked; 0 is off, more is stronger.
         layers: the layers by wire name without its last part, as `body.linear1`, riskiest first.
         ranking: the path of a `layers.json`.
-        risk: which ranking of that file to take: `property`, `reconstruction` or `labels`.
+        risk: which ranking of that file to take, by the name that it has there: `property`, `reconstruction`, `labels`,
+            or that of a kind of leak from another package.
         public: a source whose test part is public, of the same shape and classes as the private data.
 
     Example:
@@ -85,7 +86,7 @@ class LayerGuard(Defence):
     count: int = Field(default=1, ge=0)
     layers: tuple[str, ...] = ()
     ranking: Location = ""
-    risk: Risk = "property"
+    risk: str = "property"
     public: SerializeAsAny[Source] | None = None
 
     @field_validator("guard")
@@ -109,7 +110,7 @@ class LayerGuard(Defence):
             raise InvalidValue(
                 f"The `layers` of {self.kind} must be different ones. Got {', '.join(self.layers)} instead."
             )
-        if not self.ranking and self.risk != "property":
+        if not self.ranking and self.risk != type(self).model_fields["risk"].default:
             raise InvalidValue(
                 f"The `risk` of {self.kind} must be left out without a `ranking` to take it from. Got `{self.risk}` "
                 "instead."
@@ -132,9 +133,17 @@ class LayerGuard(Defence):
         return self.guard.memoryless
 
     @property
-    def promise(self) -> Literal["dp", "noise"] | None:
-        """What the guard promises of its layers, which is no differential privacy of the whole."""
-        return None if self.guard.promise is None else "noise"
+    def promise(self) -> Literal["noise"] | None:
+        """Noise, where the guard promises noise or more of the layers that it acts on.
+
+        Never differential privacy: the other layers go out as they are, and come from the same examples.
+        """
+        return "noise" if self.count and self.guard.promise else None
+
+    @property
+    def redraws(self) -> bool:
+        """Whether the guard does, if it guards anything."""
+        return bool(self.count) and self.guard.redraws
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -224,8 +233,7 @@ def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
     if (data.shape, data.classes) != (task.shape, task.classes):
         raise InvalidValue(
             f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes "
-            "like the private data. "
-            f"Got shape {data.shape} and {data.classes} classes instead."
+            f"like the private data. Got shape {data.shape} and {data.classes} classes instead."
         )
     drawn = public_draws(0, "layer_guard", "public").permutation(len(data.test))[:EXAMPLES]
     public: Batch = data.test.take(drawn).to(task.device)

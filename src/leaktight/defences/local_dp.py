@@ -6,23 +6,21 @@ import dataclasses
 from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
 
 from leaktight.channels.clip import Clip
 from leaktight.channels.noise import AddNoise
 from leaktight.core.channel import Channel
-from leaktight.core.defence import Defence, Strength
 from leaktight.core.effect import Effect
-from leaktight.core.errors import Refusal
 from leaktight.core.local import SPENT, Local
-from leaktight.core.message import Kind, Message
+from leaktight.core.message import Message
 from leaktight.core.task import Task
 from leaktight.defences import accountant
 from leaktight.defences.clipping import clip_message, round_to
 from leaktight.defences.finite import finite
+from leaktight.defences.gaussian_mechanism import GaussianMechanism
 
 
-class LocalDP(Defence):
+class LocalDP(GaussianMechanism):
     r"""Bound a whole message and drown it in noise: whatever data a participant has, its messages look alike.
 
     Without it a message \(g\) goes out as it is; with it
@@ -66,20 +64,6 @@ class LocalDP(Defence):
 
     kind: Literal["local_dp"] = "local_dp"
     title: ClassVar[str] = "local DP"
-    strength: ClassVar[Strength] = Strength("multiplier", "up", None)
-    clip: float = Field(default=1.0, gt=0)
-    multiplier: float = Field(default=1.0, ge=0, le=10_000)
-    delta: float = Field(default=1e-5, gt=0, lt=1)
-
-    @property
-    def memoryless(self) -> bool:
-        """It remembers what was spent, and no message depends on that."""
-        return True
-
-    @property
-    def promise(self) -> Literal["dp"] | None:
-        """Differential privacy, unless there is no noise."""
-        return "dp" if self.multiplier else None
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -102,8 +86,7 @@ class LocalDP(Defence):
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Clip, add noise, and note what has been spent so far."""
-        if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
-            raise Refusal(f"{self.kind} protects gradients and updates. Got a message of kind {message.kind} instead.")
+        self.require_gradients(message)
         finite(message, self.kind)
         bounded = clip_message(message.tensors, self.clip)
         noise = self.clip * self.multiplier

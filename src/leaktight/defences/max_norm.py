@@ -55,7 +55,7 @@ class MaxNorm(CutDefence):
         rows = rows_of(as_message(gradients), self.kind)
         if not rows.matrix.numel() or not rows.norms.any():
             return Channel()
-        missing, longest = _missing(rows), rows.norms.max()
+        missing, longest = _mean_length(rows), rows.norms.max()
         stretch = missing / rows.norms
         empty = ~torch.isfinite(stretch)
         along = torch.where(empty, 0, stretch)[:, None] * rows.matrix
@@ -69,7 +69,7 @@ class MaxNorm(CutDefence):
         return with_rows(message, _stretch(rows, local), self.kind)
 
 
-def _missing(rows: Rows) -> Tensor:
+def _mean_length(rows: Rows) -> Tensor:
     """Return how long the noise of each row is on average."""
     longest = rows.norms.max()
     return ((longest - rows.norms) * (longest + rows.norms)).sqrt()
@@ -77,7 +77,7 @@ def _missing(rows: Rows) -> Tensor:
 
 def _stretch(rows: Rows, local: Local) -> Tensor:
     longest = rows.norms.max()
-    factors = local.draws.many_normals((len(rows),), rows.norms) * _missing(rows) / rows.norms
+    factors = local.draws.many_normals((len(rows),), rows.norms) * _mean_length(rows) / rows.norms
     # The length of zeros, and of what rounds to them, is no direction.
     empty = ~torch.isfinite(factors)
     sent = torch.where(empty, 0, factors)[:, None].add(1).mul(rows.matrix)

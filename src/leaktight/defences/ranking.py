@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from leaktight.core.document import parse_json
 from leaktight.core.errors import InvalidValue, did_you_mean, excerpt
@@ -13,16 +13,15 @@ from leaktight.data.files import read_bytes
 FORMAT = 1
 LARGEST_RANKING = 16 * MEBIBYTE
 """How many bytes a `layers.json` may have: several readings for each layer."""
-Risk = Literal["property", "reconstruction", "labels"]
 
 
-def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
+def read_ranking(path: Path, risk: str) -> tuple[str, ...]:
     """Return the layers in a file of `leaktight layers`, riskiest first.
 
     Args:
         path: the file, a `layers.json`.
-        risk: what they are ranked by: how much they reveal of a `property`, of the inputs (`reconstruction`), or of the
-            `labels`.
+        risk: what they are ranked by. Kinds of leak name the rankings: how much layers reveal of a `property`, of the
+            inputs (`reconstruction`), of the `labels`, or of what another package brings.
 
     Raises:
         InvalidValue: there is no such file, or it is damaged, or it has no such ranking; one sentence says which.

@@ -28,7 +28,7 @@ from leaktight.defences.cut_gradient import (
     with_rows,
 )
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
-from leaktight.defences.scratch_memory import room
+from leaktight.defences.scratch_memory import scratch
 from leaktight.defences.sumkl_solver import least, strongest
 
 DEFAULT = 0.4
@@ -224,7 +224,7 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
     matrix, by_class = rows.matrix, (noise.negatives, noise.positives)
     extra, _, direction = _law(rows, noise, difference)
     along = local.draws.many_normals((len(rows),), matrix) * extra.sqrt().to(matrix)[positive.long()]
-    sent = torch.addr(matrix, along, direction.to(matrix), out=room(tuple(matrix.shape), matrix))
+    sent = torch.addr(matrix, along, direction.to(matrix), out=scratch(tuple(matrix.shape), matrix))
     for which, each in enumerate(by_class):
         if each.across > 0:
             local.draws.add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(each.across))

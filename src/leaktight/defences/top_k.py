@@ -133,8 +133,7 @@ class TopK(Defence):
             if name not in message.tensors or message.tensors[name].shape != left.shape:
                 raise InvalidValue(
                     f"The {message.kind} of {message.sender} must have a `{name}` of shape {tuple(left.shape)} like "
-                    "the one before it, "
-                    f"of which {self.kind} keeps a residual."
+                    f"the one before it, of which {self.kind} keeps a residual."
                 )
         owed = {
             name: tensor + residual[name].to(tensor) if name in residual else tensor

@@ -113,7 +113,8 @@ def _protects(judged: Sequence[Judgement], prefix: str) -> Advice:
     if not known:
         return Advice(question, f"None of the defences measured: {_why(judged)}.")
     best = min(known, key=_price)
-    said = f"{capital(name_of(best.defence))}: {best.verdict}; {_left(best)}, at a price of {cost_of(best.worst.loss)}."
+    price = cost_of(best.worst.loss)
+    said = f"{capital(name_of(best.defence))}: {best.verdict}; {_say_outcome(best)}, at a price of {price}."
     return Advice(question, said, best.defence)
 
 
@@ -166,15 +167,15 @@ def _within(judged: Sequence[Judgement], budget: float) -> tuple[str, Defence | 
         unsure = " The cost has no interval, so treat it as a rough figure."
     elif loss is not None and high(loss) > budget:
         unsure = " The interval reaches beyond the budget: more seeds or test examples would settle it."
-    said = f"{name_of(best.defence)}: {best.verdict}; {_left(best)}, at a price of {cost_of(loss)}"
+    said = f"{name_of(best.defence)}: {best.verdict}; {_say_outcome(best)}, at a price of {cost_of(loss)}"
     return f"The best protection measured is {said}.{unsure}", best.defence
 
 
-def _left(judgement: Judgement) -> str:
+def _say_outcome(judgement: Judgement) -> str:
     """Say what the strongest attack gets, or what the bound implies."""
     if judgement.is_good and judgement.bound is not None:
         return (
             f"epsilon {judgement.bound.budget.epsilon:.3g}, "
             f"true positives at most {100 * judgement.bound.rate:.3g} % at 1 % false alarms"
         )
-    return judgement.kind.found(judgement.worst)
+    return judgement.kind.clause(judgement.worst)

@@ -1,4 +1,4 @@
-"""Attack more: what an audit goes on with where no attack has read what is read without a defence."""
+"""Attack more: how an audit continues where no attack has read what is read without a defence."""
 
 from __future__ import annotations
 

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
+from leaktight.findings.kind import distances
 from leaktight.findings.rows import RATIO, Row
 from leaktight.findings.sweep import Sweep, sweeps
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
 
 CONDITION, BOUND = "theorem_condition", "theorem_bound"
-DISTANCES = {"reconstruction": "rmse_relative", "membership": "label_distance", "tracing": "tracing_distance"}
-"""What attacks are after, and the reading that says how far from it they end."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Spot:
 
     def distance(self, aim: str) -> Reading | None:
         """Return how far from the truth the attack stays, by what it is after."""
-        name = DISTANCES[aim]
+        name = distances()[aim]
         return self.row.reading(name, "raw") or self.row.reading(name)
 
 
@@ -88,12 +87,12 @@ def curves_of(rows: Sequence[Row]) -> tuple[Curve, ...]:
     """
     groups: dict[tuple[int, str, int, str], list[Row]] = {}
     for row in rows:
-        if (row.utility is not None or row.unpriced) and any(Spot(0, row).distance(aim) for aim in DISTANCES):
+        if (row.utility is not None or row.unpriced) and any(Spot(0, row).distance(aim) for aim in distances()):
             groups.setdefault((row.scenario, row.attack, row.batch_size, row.stage), []).append(row)
     return tuple(curve for group in groups.values() for curve in _curves(group))
 
 
-def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[Curve, ...]:
+def leading_curves(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[Curve, ...]:
     """Return one curve for each scenario and defence.
 
     It is the curve of the setting that leaks most undefended, under the attack that ends closest there.
@@ -118,9 +117,9 @@ def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[C
 def _closeness(curve: Curve) -> float:
     """Return what is least under the strongest attack: CAP, or the mean distance where there is none."""
     if curve.caps:
-        return next(curve.caps[aim].value for aim in DISTANCES if aim in curve.caps)
-    distances = ([spot.distance(aim) for spot in curve.spots] for aim in DISTANCES)
-    whole = next(([d.value for d in found if d is not None] for found in distances if all(found)), [])
+        return next(curve.caps[aim].value for aim in distances() if aim in curve.caps)
+    measured = ([spot.distance(aim) for spot in curve.spots] for aim in distances())
+    whole = next(([d.value for d in found if d is not None] for found in measured if all(found)), [])
     return statistics.fmean(whole) if whole else float("inf")
 
 
@@ -133,7 +132,7 @@ def _curves(group: Sequence[Row]) -> list[Curve]:
 def _curve(sweep: Sweep, by_defence: Mapping[str, Row], base: Row | None) -> Curve:
     spots = tuple(Spot(value, by_defence[defence.key]) for value, defence in sweep.members)
     first = spots[0].row
-    caps = {aim: found for aim in DISTANCES if (found := _cap(spots, aim))}
+    caps = {aim: found for aim in distances() if (found := _cap(spots, aim))}
     return Curve(
         first.scenario, sweep.family, sweep.field, first.attack, first.batch_size, first.stage, spots, base, caps
     )
@@ -157,7 +156,7 @@ def cap_reading(aim: str, points: Sequence[Point], strengths: int) -> Reading | 
     A mean over fewer points would be another number.
 
     Args:
-        aim: what the attack is after, one of `DISTANCES`.
+        aim: what the attack is after, one of `distances`.
         points: the characteristic.
         strengths: how many points it should have.
     """

@@ -92,7 +92,7 @@ def _entries(row: Row, attack: Attack, knows: frozenset[Knows]) -> list[Entry]:
 def main_reading(row: Row) -> Reading | None:
     """Return what an attack is compared by: that of the kind of leak that it is after first of all."""
     kind = first_kind(row)
-    return None if kind is None else kind.compared(row)
+    return None if kind is None else kind.contest_reading(row)
 
 
 def common(one: Row, other: Row) -> tuple[Reading | None, Reading | None]:

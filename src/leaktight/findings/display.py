@@ -57,14 +57,14 @@ def name_of(defence: Defence, without: Place = ()) -> str:
         return " + ".join(name_of(link, inner.get(number, ())) for number, link in enumerate(defence.links))
     strength = defence.strength.field if defence.strength else ""
     shown = [
-        f"{field.replace('_', ' ')} {_shown(defence, field, without[1:] if without[:1] == (field,) else ())}"
+        f"{field.replace('_', ' ')} {_show(defence, field, without[1:] if without[:1] == (field,) else ())}"
         for field, info in type(defence).model_fields.items()
         if field != "kind" and (field,) != without and (field == strength or getattr(defence, field) != info.default)
     ]
     return f"{defence.title} ({', '.join(shown)})" if shown else defence.title
 
 
-def _shown(defence: Defence, field: str, without: Place) -> str:
+def _show(defence: Defence, field: str, without: Place) -> str:
     value = getattr(defence, field)
     if isinstance(value, Defence):
         return name_of(value, without)

@@ -80,11 +80,11 @@ class Tried:
 
         None if it searches and nobody could tell.
         """
-        own = self._failed(self.row)
-        return True if self.twin is not None and self._failed(self.twin) else own
+        own = self._share_failed(self.row)
+        return True if self.twin is not None and self._share_failed(self.twin) else own
 
-    def _failed(self, row: Row) -> bool | None:
-        failed = self.kind.failed(row)
+    def _share_failed(self, row: Row) -> bool | None:
+        failed = self.kind.failures(row)
         if failed is None:
             return None if self.kind.principle(row) == "search" else False
         return failed.value > MOST_FAILED
@@ -121,7 +121,7 @@ class Tried:
             )
         if not self.meets_most:
             return f"met {self.met} of {self.victims} victims only"
-        if (failed := self.kind.failed(self.row)) is not None and failed.value > MOST_FAILED:
+        if (failed := self.kind.failures(self.row)) is not None and failed.value > MOST_FAILED:
             return f"failed in {show_count(failed)} searches"
         if self.search_failed:
             return "searches in vain even without a defence"
@@ -184,7 +184,7 @@ def missing_in(tried: Sequence[Tried]) -> str:
 
 
 def _all_failed(tried: Tried) -> bool:
-    failed = tried.kind.failed(tried.row)
+    failed = tried.kind.failures(tried.row)
     return failed is not None and round(failed.value * failed.n) == failed.n
 
 

@@ -14,7 +14,7 @@ from leaktight.findings.flags_attacks import attack_at_chance, leakage_grows, on
 from leaktight.findings.flags_captures import (
     batch_norm_in_training,
     blank_chance,
-    captured_defence_works,
+    captured_not_broken,
     diverged,
     dropout_in_training,
     label_counts_unknown,
@@ -31,6 +31,7 @@ from leaktight.findings.flags_coverage import one_message_at_a_time, one_stage_a
 from leaktight.findings.flags_soundness import (
     control_not_exact,
     incomplete,
+    noise_is_not_privacy,
     null_above_chance,
     prices_not_paired,
     privacy_without_epsilon,
@@ -55,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     utility_at_majority,
     prices_not_paired,
     privacy_without_epsilon,
+    noise_is_not_privacy,
     incomplete,
     not_graded,
     without_truth,
@@ -68,7 +70,7 @@ CHECKS: tuple[Check, ...] = (
     settings_assumed,
     optimiser_not_replayed,
     diverged,
-    captured_defence_works,
+    captured_not_broken,
 )
 """Every check, in the order in which its flags are shown."""
 

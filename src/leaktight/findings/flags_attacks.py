@@ -113,8 +113,7 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
                 Flag(
                     "leakage_grows",
                     f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} "
-                    f"({swept[0].setting}). "
-                    "Use more victims, or tune the attack at the weaker setting.",
+                    f"({swept[0].setting}). Use more victims, or tune the attack at the weaker setting.",
                     cells_of([row for pair in growing for row in pair]),
                 )
             )

@@ -25,7 +25,7 @@ FITS = 0.5
 
 def not_graded(records: Sequence[Record]) -> list[Flag]:
     """Without the truth nobody knows how close a guess is."""
-    blind = [record for record in _captured(records) if not _has_truth(record)]
+    blind = [record for record in _on_captures(records) if not _has_truth(record)]
     said = (
         "Nobody gave the private batches behind the captured messages, so no reconstruction or label is graded. "
         "Their owner can add them with `--truth`."
@@ -35,7 +35,7 @@ def not_graded(records: Sequence[Record]) -> list[Flag]:
 
 def without_truth(records: Sequence[Record]) -> list[Flag]:
     """With the truth, messages whose batch it does not hold are not looked at."""
-    found = [record for record in _captured(records) if record.notes.get("captures.left_out", 0)]
+    found = [record for record in _on_captures(records) if record.notes.get("captures.left_out", 0)]
     if not found:
         return []
     groups = {record.cell.scenario.key: record.notes["captures.left_out"] for record in found}
@@ -54,7 +54,7 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
         for record in records
         if record.cell.purpose == "null" and (reading := record.reading(OBJECTIVE))
     }
-    for record in _captured(records):
+    for record in _on_captures(records):
         left = record.reading(OBJECTIVE)
         if left is None or _place(record) not in noise:
             continue
@@ -69,8 +69,7 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
             Flag(
                 "objective_against_noise",
                 f"The attack {label_of(record.cell)} was left with {left.value:.3g} of its objective, and with "
-                f"{blind:.3g} on noise of the same "
-                f"size, {meaning} (batches of {record.cell.batch_size}).",
+                f"{blind:.3g} on noise of the same size, {meaning} (batches of {record.cell.batch_size}).",
                 (record.cell.key,),
                 "info",
             )
@@ -81,19 +80,20 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
 def blank_chance(records: Sequence[Record]) -> list[Flag]:
     """Without public examples the chance level is that of grey or noise, which a blurred mean would beat."""
     plain = [
-        record for record in _captured(records) if _has_truth(record) and _rebuilds(record) and _public(record) is None
+        record
+        for record in _on_captures(records)
+        if _has_truth(record) and _rebuilds(record) and _public(record) is None
     ]
     said = (
         "Chance levels are those of grey and noise, as no public examples were given: an attack that answers a mean "
-        "image beats them. "
-        "Give examples of the same kind with `--data`."
+        "image beats them. Give examples of the same kind with `--data`."
     )
     return [Flag("blank_chance", said, _keys(plain))] if plain else []
 
 
 def vanishing_gradients(records: Sequence[Record]) -> list[Flag]:
     """A gradient that has faded tells little of the examples behind it, and nothing of a defence."""
-    return _noted(
+    return _flag_note(
         records,
         "vanished",
         "vanishing_gradients",
@@ -106,7 +106,7 @@ def vanishing_gradients(records: Sequence[Record]) -> list[Flag]:
 
 def batch_norm_in_training(records: Sequence[Record]) -> list[Flag]:
     """Attacks replay batch norm by its running statistics; a participant that trained used those of its batch."""
-    return _noted(
+    return _flag_note(
         records,
         "batch_norms",
         "batch_norm_in_training",
@@ -118,7 +118,7 @@ def batch_norm_in_training(records: Sequence[Record]) -> list[Flag]:
 
 def dropout_in_training(records: Sequence[Record]) -> list[Flag]:
     """Attacks replay dropout switched off; a participant that trained drew at random."""
-    return _noted(
+    return _flag_note(
         records,
         "dropouts",
         "dropout_in_training",
@@ -129,7 +129,7 @@ def dropout_in_training(records: Sequence[Record]) -> list[Flag]:
 
 def label_counts_unknown(records: Sequence[Record]) -> list[Flag]:
     """Of several examples the labels are an estimate, and of an unknown number of examples not even that."""
-    unknown = _noted(
+    unknown = _flag_note(
         records,
         "unknown_examples",
         "label_counts_unknown",
@@ -137,7 +137,7 @@ def label_counts_unknown(records: Sequence[Record]) -> list[Flag]:
         "were one to each step. "
         "Record `examples`.",
     )
-    return unknown or _noted(
+    return unknown or _flag_note(
         records,
         "several_examples",
         "label_counts_unknown",
@@ -150,7 +150,7 @@ def label_counts_unknown(records: Sequence[Record]) -> list[Flag]:
 
 def local_steps_unknown(records: Sequence[Record]) -> list[Flag]:
     """An update of unknown steps can only be taken for one of them."""
-    return _noted(
+    return _flag_note(
         records,
         "unknown_steps",
         "local_steps_unknown",
@@ -163,7 +163,7 @@ def local_steps_unknown(records: Sequence[Record]) -> list[Flag]:
 
 def settings_assumed(records: Sequence[Record]) -> list[Flag]:
     """What nobody recorded of how messages were made is assumed, and said."""
-    found = [record for record in _captured(records) if isinstance(record.cell.defence, AsCaptured)]
+    found = [record for record in _on_captures(records) if isinstance(record.cell.defence, AsCaptured)]
     names = [name for name in _ASSUMED if any(record.notes.get(f"captures.assumed_{name}", 0) for record in found)]
     if not names:
         return []
@@ -179,7 +179,7 @@ def settings_assumed(records: Sequence[Record]) -> list[Flag]:
 
 def optimiser_not_replayed(records: Sequence[Record]) -> list[Flag]:
     """Attacks replay plain SGD, with momentum or not, and Adam; steps of any other optimiser are taken for those."""
-    return _noted(
+    return _flag_note(
         records,
         "not_replayed",
         "optimiser_not_replayed",
@@ -191,29 +191,28 @@ def optimiser_not_replayed(records: Sequence[Record]) -> list[Flag]:
 def diverged(records: Sequence[Record]) -> list[Flag]:
     """A search that diverged found nothing, whatever is in the message."""
     flags = []
-    for record in _captured(records):
+    for record in _on_captures(records):
         lost = record.reading(DIVERGED)
         if lost is not None and lost.value:
             flags.append(
                 Flag(
                     "diverged",
-                    f"{lost.value:.0f} of {lost.n} searches of {label_of(record.cell)} diverged, so that their "
-                    "failure says nothing about the "
-                    "messages. Use a smaller learning rate, more restarts or another attack.",
+                    f"{lost.value:.0f} of {lost.n} searches of {label_of(record.cell)} diverged, so that their failure "
+                    "says nothing about the messages. Use a smaller learning rate, more restarts or another attack.",
                     (record.cell.key,),
                 )
             )
     return flags
 
 
-def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
+def captured_not_broken(records: Sequence[Record]) -> list[Flag]:
     """With the truth, one can say that a defence was not broken by attacks that work without it.
 
     They succeed on what would have been sent without it, and none succeeds on what was sent.
     """
     flags = []
     groups: dict[tuple[str, int], list[Record]] = {}
-    for record in _captured(records):
+    for record in _on_captures(records):
         if _has_truth(record):
             groups.setdefault((record.cell.scenario.key, record.cell.batch_size), []).append(record)
     for group in groups.values():
@@ -225,7 +224,7 @@ def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
                 f"What the senders did was not broken by {names}, though they read the same batches where nothing is "
                 "done to them. A stronger attack may get through. Labels are judged apart."
             )
-            flags.append(Flag("captured_defence_works", said, _keys([*open_to, *sent]), "info"))
+            flags.append(Flag("captured_not_broken", said, _keys([*open_to, *sent]), "info"))
     return flags
 
 
@@ -239,7 +238,7 @@ def _words(stated: str) -> list[str]:
     return [part.replace("()", "none").replace("'", "") for part in stated.split(", ")]
 
 
-def _captured(records: Sequence[Record]) -> list[Record]:
+def _on_captures(records: Sequence[Record]) -> list[Record]:
     """Return what was measured on captures by an attack."""
     return [
         record
@@ -251,12 +250,12 @@ def _captured(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _noted(records: Sequence[Record], note: str, name: str, sentence: str, severity: str = "doubt") -> list[Flag]:
+def _flag_note(records: Sequence[Record], note: str, name: str, sentence: str, severity: str = "doubt") -> list[Flag]:
     """Return a flag if this was noted of captures where no attack got through.
 
     Without the truth nobody knows whether one did.
     """
-    found = [record for record in _captured(records) if isinstance(record.cell.defence, AsCaptured)]
+    found = [record for record in _on_captures(records) if isinstance(record.cell.defence, AsCaptured)]
     noted = [record for record in found if record.notes.get(f"captures.{note}", 0)]
     if not noted or any(_succeeds(record) for record in found):
         return []
@@ -272,15 +271,15 @@ def _noted(records: Sequence[Record], note: str, name: str, sentence: str, sever
 
 def _succeeds(record: Record) -> bool:
     """Return whether an example was rebuilt."""
-    return any(kind.succeeds(record) for kind in _rebuilding())
+    return any(kind.succeeds(record) for kind in _rebuilding_kinds())
 
 
 def _rebuilds(record: Record) -> bool:
     """Return whether the attack was after examples, and its copies were graded."""
-    return any(reading.name in kind.names for kind in _rebuilding() for reading in record.readings)
+    return any(reading.name in kind.names for kind in _rebuilding_kinds() for reading in record.readings)
 
 
-def _rebuilding() -> list[LeakKind]:
+def _rebuilding_kinds() -> list[LeakKind]:
     return [kind for kind in leak_kinds() if kind.rebuilds]
 
 

@@ -40,8 +40,8 @@ def cheap_beats_expensive(records: Sequence[Record]) -> list[Flag]:
         _flag(
             "cheap_beats_expensive",
             f"The {_word(cheap)} attack {cheap.name} beats {dear.name} {_where(pairs)}. The verdict uses the better "
-            "one; do not read protection from "
-            f"the numbers of {dear.name} before it has more iterations or restarts, or a better start.",
+            f"one; do not read protection from the numbers of {dear.name} before it has more iterations or restarts, "
+            "or a better start.",
             pairs,
         )
         for (cheap, dear), pairs in _contests(records, wins)
@@ -63,9 +63,8 @@ def adaptive_below_plain(records: Sequence[Record]) -> list[Flag]:
         _flag(
             "adaptive_below_plain",
             f"The attack {adaptive.name} models the defence and gets less than {plain.name}, which ignores it, "
-            f"{_where(pairs)}: it is "
-            "badly set or its model of the defence is wrong. Its failure shows no protection; check its model "
-            "(conformance), and give it more iterations.",
+            f"{_where(pairs)}: it is badly set or its model of the defence is wrong. Its failure shows no protection; "
+            "check its model (conformance), and give it more iterations.",
             pairs,
         )
         for (plain, adaptive), pairs in _contests(records, wins)
@@ -85,9 +84,8 @@ def more_budget_hurts(records: Sequence[Record]) -> list[Flag]:
         _flag(
             "more_budget_hurts",
             f"The attack {more.name} has the settings of {less.name} and a larger budget ({_budget(less, more)}), and "
-            f"gets less {_where(pairs)}: its "
-            "objective leads away from the truth, or it diverges. Trust neither as the end of what can be got; try "
-            "another distance, prior or step.",
+            f"gets less {_where(pairs)}: its objective leads away from the truth, or it diverges. Trust neither as the "
+            "end of what can be got; try another distance, prior or step.",
             pairs,
         )
         for (less, more), pairs in _contests(records, wins)

@@ -11,8 +11,6 @@ from leaktight.core.record import Record, Status
 from leaktight.findings.adaptation import attacks_in
 from leaktight.findings.display import STAGES, family_of
 from leaktight.findings.flag import Flag
-from leaktight.learning.split import PASSES_TRAINED, Split
-from leaktight.learning.staged import Staged
 
 
 def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
@@ -23,7 +21,7 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in _attempts(records):
         cell = record.cell
-        if cell.defence.redraws and not is_undefended(cell.defence) and _sends_several(record):
+        if cell.defence.redraws and not is_undefended(cell.defence) and cell.scenario.repeats_examples(record.notes):
             groups.setdefault((cell.scenario.key, cell.defence.key), []).append(record)
     alone = [
         group for group in groups.values() if not any(attack.joins for record in group for attack in attacks_in(record))
@@ -33,9 +31,8 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
     names = join_words(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
     said = (
         f"What is drawn under {names} is new in every message, and every attack took messages one at a time, although "
-        "a training sends several about "
-        'the same examples: over them it averages out. Add an attack that joins messages (`messages = "joined"`, or '
-        "scores added up over passes)."
+        "a training run sends several about the same examples: over them it averages out. Add an attack that joins "
+        'messages (`messages = "joined"`, or scores added up over passes).'
     )
     return [Flag("one_message_at_a_time", said, tuple(record.cell.key for group in alone for record in group))]
 
@@ -78,16 +75,3 @@ def _attempts(records: Sequence[Record]) -> Iterator[Record]:
             and attack_of(record.cell.probe) is not None
         ):
             yield record
-
-
-def _sends_several(record: Record) -> bool:
-    """Return whether the training makes more than one message of the same examples.
-
-    In split learning it does if it makes more than one pass over them.
-    """
-    scenario = record.cell.scenario
-    if isinstance(scenario, Split):
-        # How many steps a pass has only the data tell, which need not be there any more.
-        known = float(scenario.passes) if scenario.passes else record.notes.get(PASSES_TRAINED)
-        return scenario.rounds > 1 if known is None else known > 1
-    return not scenario.untrained and not (isinstance(scenario, Staged) and scenario.length < 2)

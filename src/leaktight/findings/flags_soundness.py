@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from leaktight.core.budget import budgets_of
-from leaktight.core.defence import links
+from leaktight.core.defence import Defence, links
 from leaktight.core.display import capital, join_words
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
@@ -18,12 +18,6 @@ from leaktight.findings.rows import UNTRAINED, Row, rows_of
 from leaktight.findings.utility import ignorance, utility_name
 from leaktight.statistics.outcomes import MOST_ROWS
 from leaktight.statistics.pooling import high, low
-
-ACCOUNTED = {"dp_sgd", "local_dp"}
-"""Defences that promise differential privacy and count what they spend."""
-NOISES = {"gaussian_noise", "laplace_noise"}
-LABEL_NOISES = {"isotropic_noise", "sumkl"}
-"""Defences that add noise and have no epsilon: to what the examples made, and to what their labels made."""
 
 
 def control_not_exact(records: Sequence[Record]) -> list[Flag]:
@@ -65,8 +59,8 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
         Flag(
             "null_above_chance",
             f"The attack {label_of(record.cell)} does better than chance in {join_words(names)} on messages that hold "
-            "only noise. "
-            "Either it sees something it should not, or the chance level is wrong; do not trust its other numbers.",
+            "only noise. Either it sees something it should not, or the chance level is wrong; do not trust its other "
+            "numbers.",
             (record.cell.key,),
         )
         for record in records
@@ -115,8 +109,7 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
         names = join_words(list(dict.fromkeys(name_of(row.defence) for row in rows)))
         said = (
             f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that "
-            "learned "
-            "nothing. Weaken the defence, or train longer."
+            "learned nothing. Weaken the defence, or train longer."
         )
     return Flag("utility_at_majority", f"{where}{said}", cells, "info" if why == UNTRAINED else "doubt")
 
@@ -134,61 +127,58 @@ def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
     names = join_words(list(dict.fromkeys(family_of(row.defence) for row in rows)))
     said = (
         f"What became of each test row was not kept for {names}, so the intervals of its price are those of "
-        "independent samples, as a rule too "
-        f"wide. Measure again with a scenario that keeps it, and with at most {MOST_ROWS} test rows."
+        "independent samples, as a rule too wide. Measure again with a scenario that keeps it, and with at most "
+        f"{MOST_ROWS} test rows."
     )
     return [Flag("prices_not_paired", said, tuple(dict.fromkeys(key for row in rows for key in row.cells)), "info")]
 
 
 def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
-    """Noise alone is not differential privacy, and DP-SGD without a finite epsilon promises nothing."""
-    noisy: dict[str, list[str]] = {}
-    hiding: dict[str, list[str]] = {}
-    bare: list[Record] = []
-    for record in (r for r in records if r.status is Status.DONE and r.cell.purpose == "measure"):
-        kinds = {link.kind for link in links(record.cell.defence)}
+    """A promise of differential privacy needs a finite epsilon.
+
+    A defence notes an infinite one where it clips and adds no noise.
+    """
+    bare = []
+    for record in _measurements(records):
         spent = [budget.epsilon for budget in budgets_of(record.notes)]
-        if kinds & ACCOUNTED and not (spent and all(map(math.isfinite, spent))):
+        promised = record.cell.defence.promise == "dp"
+        if (promised and not spent) or not all(map(math.isfinite, spent)):
             bare.append(record)
-        elif not kinds & ACCOUNTED and kinds & NOISES:
-            noisy.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
-        elif kinds & LABEL_NOISES:
-            hiding.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
-    flags = []
-    if bare:
-        names = join_words(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
-        flags.append(
-            Flag(
-                "privacy_without_epsilon",
-                f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise "
-                "multiplier above 0.",
-                tuple(record.cell.key for record in bare),
-            )
+    if not bare:
+        return []
+    names = join_words(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
+    said = (
+        f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise multiplier "
+        "above 0."
+    )
+    return [Flag("privacy_without_epsilon", said, tuple(record.cell.key for record in bare))]
+
+
+def noise_is_not_privacy(records: Sequence[Record]) -> list[Flag]:
+    """Noise without an epsilon is not differential privacy, whatever it hides."""
+    noisy = [record for record in _measurements(records) if record.cell.defence.promise == "noise"]
+    if not noisy:
+        return []
+    bounded = [one for record in noisy for one in links(record.cell.defence) if one.label_bound is not None]
+    said = (
+        f"The noise of {_families(record.cell.defence for record in noisy)} has no epsilon: it may hinder attacks, but "
+        "it is not differential privacy. Do not report it as such; for a guarantee take a defence that accounts for an "
+        "epsilon, as dp_sgd does for gradients and updates."
+    )
+    if bounded:
+        said += (
+            f" The bound on the detection of labels that {_families(bounded)} states holds for Gaussian gradients "
+            "only; trust what attacks get."
         )
-    if noisy:
-        flags.append(
-            Flag(
-                "noise_is_not_privacy",
-                f"{join_words(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it "
-                "is not differential privacy and has no epsilon. "
-                "Do not report it as such; use dp_sgd for a guarantee.",
-                tuple(key for keys in noisy.values() for key in keys),
-                "info",
-            )
-        )
-    if hiding:
-        flags.append(
-            Flag(
-                "noise_is_not_privacy",
-                f"The noise of {join_words(list(hiding))} hides labels without an epsilon: it is not differential "
-                "privacy; do not report it as such. "
-                "A bound on the detection error, as sumKL has, holds for Gaussian gradients only; trust what attacks "
-                "get.",
-                tuple(key for keys in hiding.values() for key in keys),
-                "info",
-            )
-        )
-    return flags
+    return [Flag("noise_is_not_privacy", said, tuple(record.cell.key for record in noisy), "info")]
+
+
+def _measurements(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
+
+
+def _families(defences: Iterable[Defence]) -> str:
+    return join_words(list(dict.fromkeys(map(family_of, defences))))
 
 
 def incomplete(records: Sequence[Record]) -> list[Flag]:
@@ -206,8 +196,8 @@ def incomplete(records: Sequence[Record]) -> list[Flag]:
             more = f" and {len(where) - 3} more" if len(where) > 3 else ""
             verb = "was" if len(missing) == 1 else "were"
             said = (
-                f"{len(missing)} of {len(records)} cells "
-                f"{'failed' if status is Status.FAILED else f'{verb} refused'}: {'; '.join(where[:3])}{more}. "
+                f"{len(missing)} of {len(records)} cells {'failed' if status is Status.FAILED else f'{verb} refused'}: "
+                f"{'; '.join(where[:3])}{more}. "
             )
             advice = "Reasons are listed with the cells; the comparison has gaps there."
             flags.append(Flag(f"cells_{status.value}", said + advice, tuple(r.cell.key for r in missing), severity))

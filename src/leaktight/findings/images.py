@@ -13,14 +13,14 @@ from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.record import Record
 from leaktight.findings.column import NOTHING, Column, chance, result, shown
 from leaktight.findings.display import title_of
-from leaktight.findings.kind import LUCK, Axis, LeakKind, Severity, is_beyond, leak_kinds
+from leaktight.findings.kind import LUCK, Axis, Distance, LeakKind, Severity, is_beyond, leak_kinds
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.rows import Row
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.statistics.pooling import high, leakage, leaks_more
 
 STATEMENT, PSNR, SSIM, ERROR = "reconstruction_statement", "psnr", "ssim", "rmse_relative"
-TRACING, LABELS_MISSED = "tracing_distance", "label_distance"
+TRACING = "tracing_distance"
 MARGIN = 1.0
 """By how many dB a PSNR must lie above chance to count.
 
@@ -59,11 +59,15 @@ class Images(LeakKind):
         digits=1,
         unit=" dB",
     )
+    distances: ClassVar[tuple[Distance, ...]] = (
+        Distance("reconstruction", ERROR, order=0),
+        Distance("tracing", TRACING, order=20),
+    )
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
 
     def reading(self, row: Row) -> Reading | None:
         """Return the share of raw images recognised, else the raw PSNR, else what no other kind is about."""
-        return recognised(row) or row.reading(PSNR, "raw") or self._other(row)
+        return recognised_share(row) or row.reading(PSNR, "raw") or self._other(row)
 
     def _other(self, row: Row) -> Reading | None:
         """Return what else an attack was after; what was measured without an attack is about nothing."""
@@ -87,7 +91,7 @@ class Images(LeakKind):
         if reading is None:
             return False
         if reading.name == STATEMENT:
-            return _recognised(reading)
+            return _is_recognised(reading)
         return _clearer(reading, width) if reading.name == PSNR else is_beyond(reading, width)
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
@@ -100,7 +104,7 @@ class Images(LeakKind):
         if (
             judged is not None
             and judged.name == STATEMENT
-            and not _recognised(judged)
+            and not _is_recognised(judged)
             and psnr is not None
             and _clearer(psnr, width)
         ):
@@ -110,16 +114,16 @@ class Images(LeakKind):
         if traced is not None and is_beyond(traced, LUCK):
             hits = f"{percent(1 - traced.value)} of the images are traced to their owner"
             said.append(f"{hits}, where guessing gets {percent(1 - (traced.chance or 0.0))}")
-        return (*said, *_changed(row, width))
+        return (*said, *_say_changed(row, width))
 
-    def kept(self, row: Row, base: Row) -> float:
+    def share_left(self, row: Row, base: Row) -> float:
         """Return how many of the images that are recognised without a defence still are.
 
         Images are compared victim by victim where the victims' values were kept.
         """
         read, before = self.reading(row), self.reading(base)
         if read is None or before is None or read.name != STATEMENT or before.name != STATEMENT:
-            return super().kept(row, base)
+            return super().share_left(row, base)
         if row.seeds == base.seeds and len(read.each) == len(before.each) > 0:
             both = sum(one and other for one, other in zip(read.each, before.each, strict=True))
             return both / sum(before.each) if sum(before.each) else 0.0
@@ -130,7 +134,7 @@ class Images(LeakKind):
 
         Without the victims' values, return the best attack's share.
         """
-        shares = [share for row in rows for part in (row, *row.alone) if (share := recognised(part)) is not None]
+        shares = [share for row in rows for part in (row, *row.alone) if (share := recognised_share(part)) is not None]
         shares += [
             one
             for row in rows
@@ -149,7 +153,7 @@ class Images(LeakKind):
             update={"value": hits / victims, "low": None, "high": None, "n": victims, "each": ()}
         )
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say how many images can be recognised, or how far the attack got."""
         reading = self.reading(row)
         if reading is None:
@@ -180,7 +184,7 @@ class Images(LeakKind):
     def detail(self, row: Row) -> str:
         """Name the PSNR, the attack and the setting."""
         psnr = row.reading(PSNR, "raw")
-        if psnr is None or recognised(row) is None:
+        if psnr is None or recognised_share(row) is None:
             return super().detail(row)
         return f"{'median' if psnr.each else 'mean'} PSNR {_middle(psnr):.0f} dB; {super().detail(row)}"
 
@@ -225,20 +229,17 @@ class Images(LeakKind):
         return psnr is not None and psnr.beats_chance()
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the PSNR and its chance level, and how many labels came with the images."""
+        """Return the PSNR and its chance level."""
         return (
             Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"), 1)),
             Column("Chance", lambda row: chance(row.reading(PSNR, "raw"), 1)),
-            Column(
-                "Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else f"{1 - r.value:.0%}"
-            ),
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
         """Return the share recognised, how like the copies are, and how many searches failed."""
         used = [Column("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal), (PSNR,))]
         return (
-            Column("images recognised", lambda row: shown(recognised(row), percent), (STATEMENT,)),
+            Column("images recognised", lambda row: shown(recognised_share(row), percent), (STATEMENT,)),
             Column("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), _decimal), (PSNR,)),
             *(used if _are_changed(rows) else []),
             Column("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth), (SSIM,)),
@@ -284,7 +285,6 @@ class Images(LeakKind):
             "recognises a small image, from 35 dB both look the same.",
             **({} if threshold is None else {"Recognised": copies}),
             "SSIM": "Likeness of structure, from about 0 (unrelated) to 1 (the same).",
-            "Labels read": "How many of the labels behind a message the attacker names correctly.",
         }
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
@@ -299,14 +299,14 @@ class Images(LeakKind):
 
     def hover(self, row: Row) -> tuple[str, ...]:
         """Say how many images are recognised, and how clear the copies are."""
-        share, psnr = recognised(row), row.reading(PSNR, "raw")
+        share, psnr = recognised_share(row), row.reading(PSNR, "raw")
         return (
             *([] if share is None else [f"recognised: {percent(share.value)}"]),
             *([] if psnr is None else [f"PSNR: {_middle(psnr):.1f} dB"]),
         )
 
 
-def recognised(row: Row) -> Reading | None:
+def recognised_share(row: Row) -> Reading | None:
     """Return the share of raw images that can be recognised.
 
     Such an image has a PSNR of at least the epsilon of the reconstruction statement.
@@ -345,7 +345,7 @@ def _hundredth(value: float) -> str:
     return f"{value:.2f}"
 
 
-def _recognised(share: Reading) -> bool:
+def _is_recognised(share: Reading) -> bool:
     """Return whether more images are recognised than blind answers explain; if these recognise none, one is enough."""
     return is_beyond(share, LUCK) if share.chance and share.low is not None else share.value > (share.chance or 0.0)
 
@@ -355,10 +355,10 @@ def _clearer(psnr: Reading, width: float) -> bool:
     return is_beyond(psnr, width) and psnr.value >= (psnr.chance or -math.inf) + MARGIN
 
 
-def _changed(row: Row, width: float) -> tuple[str, ...]:
+def _say_changed(row: Row, width: float) -> tuple[str, ...]:
     """Say so where the image as the defence changed it is found more often, or better, than the private one."""
-    used, raw = row.reading(STATEMENT, "used"), recognised(row)
-    if used is not None and raw is not None and used.value > raw.value and _recognised(used):
+    used, raw = row.reading(STATEMENT, "used"), recognised_share(row)
+    if used is not None and raw is not None and used.value > raw.value and _is_recognised(used):
         return (f"{show_count(used)} can be recognised as the defence changed them",)
     copies, private = row.reading(PSNR, "used"), row.reading(PSNR, "raw")
     if (

@@ -55,10 +55,24 @@ class Axis(NamedTuple):
     guessing: float | None = None
 
 
+class Distance(NamedTuple):
+    """A reading that says how far from what it is after an attack ends.
+
+    Args:
+        aim: what the attack is after.
+        reading: the name of the reading.
+        order: where it stands among other distances.
+    """
+
+    aim: str
+    reading: str
+    order: int = 50
+
+
 class LeakKind(Registered):
     """One kind of leak: what may be read from messages.
 
-    Only `reading`, `found`, `short` and `measure` must be written. What is stated of a kind, as class attributes:
+    Only `reading`, `clause`, `short` and `measure` must be written. What is stated of a kind, as class attributes:
 
     - `rank`: the order in which kinds are told; of a row that several kinds read, the first is what the row is about.
     - `heading` stands above what is found of it, `noun` in sentences.
@@ -69,7 +83,8 @@ class LeakKind(Registered):
     - `by_example`: those of its readings that have one value for each example.
     - `pictured`: the reading beside which private pictures are kept; empty if there are none.
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
-    - `chart`: what charts call it; `chance_note`: what chance means for it, as a sentence of the glossary.
+    - `chart`: what charts call it.
+    - `distances`: how far from what they are after attacks end, for curves over strengths.
     - `layer`: how much of it a single layer gives away, if that can be measured.
     - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to
       a section, each as `package.module:function`.
@@ -87,7 +102,7 @@ class LeakKind(Registered):
     pictured: ClassVar[str] = ""
     control: ClassVar[str] = ""
     chart: ClassVar[str] = "leakage"
-    chance_note: ClassVar[str] = ""
+    distances: ClassVar[tuple[Distance, ...]] = ()
     layer: ClassVar[LayerMeasure | None] = None
     galleries: ClassVar[tuple[str, ...]] = ()
     sections: ClassVar[tuple[str, ...]] = ()
@@ -96,7 +111,7 @@ class LeakKind(Registered):
     def reading(self, row: Row) -> Reading | None:
         """Return what a row is judged by; None if it is not about this kind."""
 
-    def leading(self, row: Row) -> Reading | None:
+    def leading_reading(self, row: Row) -> Reading | None:
         """Return what a row is judged by, if it is about this kind first of all."""
         return self.reading(row) if first_kind(row) == self else None
 
@@ -133,7 +148,7 @@ class LeakKind(Registered):
         reading = self.reading(row)
         return 0.0 if reading is None else excess(reading)
 
-    def kept(self, row: Row, base: Row) -> float:
+    def share_left(self, row: Row, base: Row) -> float:
         """Return how much of what is read without a defence is still read with it: 1 for all of it.
 
         By default the ratio of what both read beyond chance.
@@ -149,7 +164,7 @@ class LeakKind(Registered):
         """Return what an attack rests on as far as this kind of leak goes."""
         return row.principle
 
-    def failed(self, row: Row) -> Reading | None:
+    def failures(self, row: Row) -> Reading | None:
         """Return the share of failed searches, where this kind of leak is searched for."""
         return row.failed
 
@@ -165,13 +180,13 @@ class LeakKind(Registered):
         """Return a reading that moves before the one that decides does; None if there is none."""
         return None
 
-    def compared(self, row: Row) -> Reading | None:
+    def contest_reading(self, row: Row) -> Reading | None:
         """Return what attacks on the same messages are compared by."""
         return self.finer(row) or self.reading(row)
 
     def beats_chance(self, row: Row) -> bool:
         """Return whether an attack gets more than guessing does, by what attacks are compared by."""
-        reading = self.compared(row)
+        reading = self.contest_reading(row)
         return reading is not None and reading.beats_chance()
 
     def is_exact(self, record: Record) -> bool | None:
@@ -183,7 +198,7 @@ class LeakKind(Registered):
         return any(reading.beats_chance() for reading in record.readings if reading.name in self.names)
 
     @abc.abstractmethod
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say what the attack of a row got, as a clause."""
 
     @abc.abstractmethod
@@ -228,6 +243,10 @@ class LeakKind(Registered):
             Column("Chance", lambda row: chance(self.reading(row))),
         )
 
+    def beside(self) -> tuple[Column, ...]:
+        """Return what stands on the terminal beside the columns of a kind that rebuilds examples."""
+        return ()
+
     def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
         """Return what else the terminal says, line by line below a heading."""
         return {}
@@ -257,7 +276,7 @@ class LeakKind(Registered):
         """
         return {}
 
-    def drawn(self, row: Row) -> Reading | None:
+    def chart_reading(self, row: Row) -> Reading | None:
         """Return what charts show of a row."""
         return self.reading(row)
 
@@ -295,6 +314,22 @@ def layer_measures() -> tuple[LayerMeasure, ...]:
     """Return how much single layers give away of each kind of leak of which that can be measured, in order."""
     measures = (kind.layer for kind in leak_kinds())
     return tuple(sorted((one for one in measures if one is not None), key=lambda measure: measure.order))
+
+
+def distances() -> dict[str, str]:
+    """Return what attacks are after, in order, and the reading that says how far from it they end."""
+    stated = sorted((one for kind in leak_kinds() for one in kind.distances), key=lambda distance: distance.order)
+    return {distance.aim: distance.reading for distance in stated}
+
+
+def terminal_columns(kinds: Sequence[LeakKind]) -> list[Column]:
+    """Return the columns of some kinds on the terminal.
+
+    What comes with rebuilt examples, as labels do, stands after the first kind that rebuilds any.
+    """
+    rebuilding = next((kind for kind in kinds if kind.rebuilds), None)
+    beside = [column for kind in leak_kinds() for column in kind.beside()]
+    return [column for kind in kinds for column in (*kind.columns(), *(beside if kind is rebuilding else []))]
 
 
 def first_kind(row: Row) -> LeakKind | None:

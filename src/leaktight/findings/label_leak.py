@@ -49,7 +49,7 @@ def weight(reading: Reading, tail: Reading | None = None) -> tuple[float, float,
         tail: the 95 % quantile of the same attack and layer, if it was measured.
     """
     told, beyond = reading.beats_chance(), excess(reading)
-    if turned(reading):
+    if is_inverted(reading):
         told, beyond = True, (GUESSING - reading.value) / GUESSING
     worst = excess(tail) if tail is not None and tail.beats_chance() else 0.0
     return (beyond if told else 0.0), worst, beyond
@@ -65,14 +65,16 @@ def tail_of(readings: Iterable[Reading], layer: str | None) -> Reading | None:
     return next((reading for reading in readings if reading.name == TAIL and reading.layer == layer), None)
 
 
-def turned(reading: Reading) -> bool:
+def is_inverted(reading: Reading) -> bool:
     """Return whether the whole interval of an AUC lies below a half.
 
     Labels, or a property, are then told the other way round.
 
     Example:
-        >>> turned(Reading(name="leak_auc", value=0.1, low=0.05, high=0.2)), turned(Reading(name="leak_auc", value=0.1))
-        (True, False)
+        >>> is_inverted(Reading(name="leak_auc", value=0.1, low=0.05, high=0.2))
+        True
+        >>> is_inverted(Reading(name="leak_auc", value=0.1))
+        False
     """
     return reading.high is not None and reading.high < GUESSING
 

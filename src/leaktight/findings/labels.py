@@ -9,9 +9,9 @@ from leaktight.core.attack import Principle
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.findings.column import Column, chance, interval, result, shown
+from leaktight.findings.column import NOTHING, Column, chance, interval, result, shown
 from leaktight.findings.display import name_of, title_of
-from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
+from leaktight.findings.kind import Axis, Distance, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import (
     CEILING,
     FEATURES,
@@ -21,15 +21,16 @@ from leaktight.findings.label_leak import (
     TAIL,
     THEORY,
     auc_ends,
+    is_inverted,
     place_of,
     strongest_layer,
     tail_of,
     tells_labels,
-    turned,
     weight,
 )
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.passes import passes_of
+from leaktight.findings.property import PROPERTY_AUC, of_class, question_of
 from leaktight.findings.rows import Row
 
 if TYPE_CHECKING:
@@ -50,6 +51,19 @@ MEANS = {
     "clustering": "by dividing the gradients in two, without any known label",
 }
 """What each attack needs, in words."""
+AUC_WORDS = {
+    "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the attacker: 1 "
+    "tells all labels, 0.5 is guessing. For an attack that cannot know which side is positive, the larger of the AUC "
+    "and 1 minus it, so that guessing gets somewhat more than 0.5. Its chance level is what scores reach that know "
+    "nothing, for as many positives and negatives; before the cut, where either order counts, at least what the rows "
+    "of the message reach when dealt out to other examples. The number is the median over steps, each by itself. Who "
+    "sees an example in many steps adds up and sees more: where that was measured, the verdict rests on it.",
+    "95 % quantile": "The leak AUC that one step in twenty exceeds.",
+    "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets back a "
+    "gradient for each example. From that it works out the gradients at its own layers.",
+    "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a hundredth.",
+}
+"""What the words of leak AUC mean."""
 SEATS = {"feature-party": "the feature party", "wire": "someone on the wire", "label-party": "the label party"}
 
 
@@ -67,11 +81,7 @@ class Labels(LeakKind):
         "of labels has a label party with one linear layer and no defence: there the cosine with a known positive must "
         f"tell every label (AUC of at least {EXACT_AUC:g} in every step), or the instruments are broken."
     )
-    chance_note: ClassVar[str] = (
-        "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either "
-        "order "
-        "counts, at least what the rows of the message reach when dealt out to other examples."
-    )
+    distances: ClassVar[tuple[Distance, ...]] = (Distance("membership", LABELS, order=10),)
     layer: ClassVar[LayerMeasure | None] = LayerMeasure(
         reading="label_auc",
         order=10,
@@ -81,6 +91,9 @@ class Labels(LeakKind):
         head="label AUC",
         column="label AUC",
         asked="are of one class",
+        asked_in=lambda scenario: question_of(scenario) if of_class(scenario) else "",
+        measured=PROPERTY_AUC,
+        prefix="label_",
         word="label",
         information="label_v_information",
     )
@@ -115,7 +128,7 @@ class Labels(LeakKind):
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether labels are told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (is_beyond(reading, width) or (tells_labels(reading) and turned(reading)))
+        return reading is not None and (is_beyond(reading, width) or (tells_labels(reading) and is_inverted(reading)))
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say so where labels are told in the worst steps."""
@@ -132,9 +145,9 @@ class Labels(LeakKind):
         """Take labels that come with an update for read off by algebra, whatever the attack does next."""
         return "algebra" if self.comes_beside(row) else super().principle(row)
 
-    def failed(self, row: Row) -> Reading | None:
+    def failures(self, row: Row) -> Reading | None:
         """Return nothing for labels that come with an update: nobody searches for them alone."""
-        return None if self.comes_beside(row) else super().failed(row)
+        return None if self.comes_beside(row) else super().failures(row)
 
     def amount(self, row: Row) -> float:
         """Return what an AUC tells beyond chance, as a part of all there is.
@@ -144,7 +157,7 @@ class Labels(LeakKind):
         reading = self.reading(row)
         return weight(reading)[0] if reading is not None and tells_labels(reading) else super().amount(row)
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say who tells labels, from what, and how well."""
         reading = self.reading(row)
         if reading is None:
@@ -154,7 +167,7 @@ class Labels(LeakKind):
             return f"{percent(1 - reading.value)} of the labels behind a message are read correctly{guessing}"
         count = len(reading.each) // max(len(row.seeds), 1)
         passes = "" if reading.name != PASSES else f" after {count} passes" if count > 1 else " over all passes"
-        other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
+        other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         ends = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
         how = MEANS.get(row.kind, "from the gradients")
         return (
@@ -186,14 +199,14 @@ class Labels(LeakKind):
         worst = [] if tail is None else [f"95 % quantile over steps {tail.value:.2f}"]
         return "; ".join([*worst, f"{row.attack}, {place_of(reading)}", row.moment])
 
-    def _told(self, row: Row) -> Reading | None:
+    def _leading_auc(self, row: Row) -> Reading | None:
         """Return the AUC of a row that is about labels first of all."""
-        reading = self.leading(row)
+        reading = self.leading_reading(row)
         return reading if tells_labels(reading) else None
 
     def _tail(self, row: Row) -> Reading | None:
         """Return what labels are told by in the worst steps, at the layer that such a row is judged by."""
-        judged = self._told(row)
+        judged = self._leading_auc(row)
         return None if judged is None else tail_of(row.readings, judged.layer)
 
     def is_exact(self, record: Record) -> bool | None:
@@ -208,10 +221,14 @@ class Labels(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the leak AUC at the layer that tells most, its chance level, and what the worst steps tell."""
         return (
-            Column("Leak AUC (95 %)", lambda row: result(row, self._told(row), 2)),
-            Column("Chance", lambda row: chance(self._told(row))),
+            Column("Leak AUC (95 %)", lambda row: result(row, self._leading_auc(row), 2)),
+            Column("Chance", lambda row: chance(self._leading_auc(row))),
             Column("95 % quantile", lambda row: interval(self._tail(row), 2).partition(" ")[0]),
         )
+
+    def beside(self) -> tuple[Column, ...]:
+        """Return how many labels came with examples."""
+        return (Column("Labels", lambda row: NOTHING if (r := row.reading(LABELS)) is None else f"{1 - r.value:.0%}"),)
 
     def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
         """Return a line for each verdict that rests on scores added up over passes.
@@ -232,31 +249,13 @@ class Labels(LeakKind):
             return ""
         return (
             "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is "
-            "that "
-            "at the cut; other layers are above."
+            "that at the cut; other layers are above."
         )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
-        """Explain how labels are told apart, and where."""
-        if LEAK_AUC not in names:
-            return {}
-        return {
-            "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the "
-            "attacker: "
-            "1 tells all labels, 0.5 is guessing. For an attack that cannot know which side is positive, the larger "
-            "of the "
-            "AUC and 1 minus it, so that guessing gets somewhat more than 0.5. The number is the median over steps, "
-            "each by "
-            "itself. Who sees an example in many steps adds up and sees more: where that was measured, the verdict "
-            "rests on "
-            "it.",
-            "95 % quantile": "The leak AUC that one step in twenty exceeds.",
-            "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets "
-            "back "
-            "a gradient for each example. From that it works out the gradients at its own layers.",
-            "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a "
-            "hundredth.",
-        }
+        """Explain how labels are read, or told apart, and where."""
+        read = {"Labels read": "How many of the labels behind a message the attacker names correctly."}
+        return {**(read if LABELS in names else {}), **(AUC_WORDS if LEAK_AUC in names else {})}
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:
         """Draw an AUC from guessing to 1."""
@@ -276,8 +275,8 @@ def _hits(distance: Reading | None) -> Reading | None:
     if distance is None:
         return None
     ends = {"low": distance.high, "high": distance.low}
-    turned_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
-    return distance.model_copy(update={"value": 1 - distance.value, **turned_ends})
+    missed_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
+    return distance.model_copy(update={"value": 1 - distance.value, **missed_ends})
 
 
 def _who(row: Row) -> str:

@@ -33,17 +33,17 @@ def write_layers(path: Path, rows: Sequence[LayerRow]) -> None:
     found = {
         "format": FORMAT,
         "layers": [
-            {"layer": row.layer, "risk": {name: _shown(one) for name, one in row.readings.items()}} for row in rows
+            {"layer": row.layer, "risk": {name: _as_dict(one) for name, one in row.readings.items()}} for row in rows
         ],
         "ranking": rankings(rows),
-        "correlation": [_correlated(one) for one in correlations(rows)],
+        "correlation": [_correlation(one) for one in correlations(rows)],
     }
     write_private(path, json.dumps(found, indent=2, allow_nan=False).encode() + b"\n")
 
 
-def _shown(reading: Reading) -> dict[str, Any]:
+def _as_dict(reading: Reading) -> dict[str, Any]:
     return {name: getattr(reading, name) for name in ("value", "low", "high", "n", "chance")}
 
 
-def _correlated(one: Correlation) -> dict[str, Any]:
+def _correlation(one: Correlation) -> dict[str, Any]:
     return {"metric": one.metric, "attack": one.attack, "r": one.r, "p": one.p, "n": one.n}

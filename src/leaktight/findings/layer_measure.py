@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from leaktight.core.scenario import Scenario
 
 SENSITIVITY = "sensitivity_f"
+ASKED = ("v_information", "property_sensitivity")
+"""How the names of readings begin that are about what is asked, without naming an attack."""
+
+
+def _nothing(scenario: Scenario) -> str:
+    return ""
 
 
 class LayerMeasure(NamedTuple):
@@ -19,6 +29,9 @@ class LayerMeasure(NamedTuple):
         head: what stands above its column in the report.
         column: what stands above its column on the terminal.
         asked: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them instead.
+        asked_in: says the same of one scenario; nothing of a scenario in which something else is asked.
+        measured: what records call the reading, where several measures share it; by default the reading itself.
+        prefix: what stands before other readings of its scenarios, to tell them from those of another measure.
         digits: how many digits follow the point.
         unit: what follows the number.
         word: what measures of information call it; empty if none speaks of it.
@@ -34,11 +47,20 @@ class LayerMeasure(NamedTuple):
     head: str
     column: str
     asked: str = ""
+    asked_in: Callable[[Scenario], str] = _nothing
+    measured: str = ""
+    prefix: str = ""
     digits: int = 2
     unit: str = ""
     word: str = ""
     information: str = ""
     by_sensitivity: bool = False
+
+    def rename(self, name: str) -> str:
+        """Return what to call a reading of one of its scenarios, where readings of several measures meet."""
+        if name == self.measured:
+            return self.reading
+        return f"{self.prefix}{name}" if name.startswith(ASKED) else name
 
     @property
     def ranks(self) -> tuple[str, ...]:

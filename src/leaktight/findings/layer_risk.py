@@ -13,20 +13,22 @@ from scipy.stats import pearsonr
 
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
+from leaktight.core.scenario import Scenario
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.property import PROPERTY_AUC, asked_of, of_class
+from leaktight.findings.layer_measure import ASKED, LayerMeasure
 from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.utility import is_utility
 from leaktight.statistics.pooling import high, leakage, low
 
-V_INFORMATION, MUTUAL_INFORMATION = "v_information", "mutual_information_upper"
-LABEL, LABEL_AUC = "label_", "label_auc"
-SENSITIVITIES = tuple(f"{kind}sensitivity_{norm}" for kind in ("", "property_") for norm in ("f", "1", "inf"))
-MEASURES = (V_INFORMATION, "sensitivity_", "property_sensitivity_", "mutual_information_")
+MUTUAL_INFORMATION = "mutual_information_upper"
+SENSITIVITIES, ASKED_SENSITIVITIES = (
+    tuple(f"{what}sensitivity_{norm}" for norm in ("f", "1", "inf")) for what in ("", "property_")
+)
+"""The sensitivity of whole gradients, and that of what is asked alone."""
+MEASURES = (*ASKED, "sensitivity_", "mutual_information_")
 """How the names of readings begin that say of a layer what it gives away, without naming an attack."""
 LEAST_LAYERS = 4
 """Over fewer layers any two numbers seem to go together."""
-_OF_PROPERTY = (PROPERTY_AUC, V_INFORMATION, "property_sensitivity")
 _JOINED = " + "
 
 
@@ -36,8 +38,8 @@ class LayerRow:
 
     Args:
         layer: its name, as in messages.
-        readings: by name; `psnr` is what inverting this layer alone gives. Where a class stands in the place of the
-            property, the names are `label_auc` and `label_v_information`.
+        readings: by name; `psnr` is what inverting this layer alone gives. Where several measures share a reading, the
+            names tell them apart: `property_auc` and `label_auc`, `v_information` and `label_v_information`.
     """
 
     layer: str
@@ -83,8 +85,15 @@ class Profile:
 
     @property
     def asked(self) -> str:
-        """What an attack on a property asks of the examples, in words."""
-        return asked_of(self.place.measured_in)
+        """What an attack on a layer asks of the examples, in words; empty where nobody knows more than the measure."""
+        scenario = self.place.measured_in
+        measure = None if scenario is None else measure_in(scenario)
+        return "" if scenario is None or measure is None else measure.asked_in(scenario)
+
+
+def measure_in(scenario: Scenario) -> LayerMeasure | None:
+    """Return the measure of what attacks ask of the examples of a scenario; None if they ask nothing."""
+    return next((measure for measure in layer_measures() if measure.asked_in(scenario)), None)
 
 
 def of_layers(name: str) -> bool:
@@ -96,7 +105,8 @@ def of_layers(name: str) -> bool:
         >>> of_layers("property_auc"), of_layers("v_information_share"), of_layers("leak_auc")
         (True, True, False)
     """
-    return name == PROPERTY_AUC or name.startswith(MEASURES)
+    asking = [measure for measure in layer_measures() if measure.asked]
+    return name.startswith(MEASURES) or any(name == (measure.measured or measure.reading) for measure in asking)
 
 
 def profiles_of(records: Sequence[Record], rows: Sequence[Row]) -> list[Profile]:
@@ -114,11 +124,11 @@ def profiles_of(records: Sequence[Record], rows: Sequence[Row]) -> list[Profile]
     found = []
     for group in groups.values():
         own = [by_key[key] for row in group for key in row.cells if key in by_key]
-        layers, about_labels = layer_rows(own), bool(own) and of_class(own[0].cell.scenario)
+        layers, measure = layer_rows(own), measure_in(own[0].cell.scenario) if own else None
         # To have inverted one layer, of which nothing else is known, says nothing about layers.
         if len(layers) > 1 or (layers and any(of_layers(name) for name in layers[0].readings)):
             whole = [r for row in group for r in row.readings if r.layer is None and of_layers(r.name)]
-            together = {_named(r.name, about_labels): r for r in sorted(whole, key=leakage)}
+            together = {_rename(r.name, measure): r for r in sorted(whole, key=leakage)}
             found.append(Profile(group[0], tuple(layers), together))
     return found
 
@@ -145,16 +155,16 @@ def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
         []
     """
     records = [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
-    classes = {record.cell.key for record in records if of_class(record.cell.scenario)}
+    asked = {record.cell.key: measure_in(record.cell.scenario) for record in records}
     alone = {measure.reading for measure in layer_measures() if not measure.asked}
-    others = {reading.name for record in records if record.cell.key not in classes for reading in record.readings}
     profiles: dict[str, list[dict[str, Reading]]] = {}
     for row in rows_of(records):
-        about_labels = row.cells[0] in classes
-        for name, profile in _profiles(row, about_labels).items():
+        measure = asked[row.cells[0]]
+        others = {r.name for record in records if asked[record.cell.key] != measure for r in record.readings}
+        for name, profile in _profiles(row, measure).items():
             # What two trainings have in common by name is kept apart.
-            own = f"{LABEL}{name}" if about_labels and name in others and name not in alone else name
-            profiles.setdefault(own, []).append(profile)
+            shared = measure is not None and name in others and name not in alone
+            profiles.setdefault(f"{measure.prefix}{name}" if measure and shared else name, []).append(profile)
     found: dict[str, dict[str, Reading]] = {layer: {} for layer in _order(records)}
     for name, several in profiles.items():
         for profile in sorted(several, key=lambda one: max(map(leakage, one.values())), reverse=True):
@@ -163,12 +173,12 @@ def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
     return [LayerRow(layer, readings) for layer, readings in found.items() if readings]
 
 
-def _profiles(row: Row, about_labels: bool) -> dict[str, dict[str, Reading]]:
+def _profiles(row: Row, asked: LayerMeasure | None) -> dict[str, dict[str, Reading]]:
     """Return by name, then by layer, what one row says of layers."""
     found: dict[str, dict[str, Reading]] = {}
     for reading in row.readings:
         if reading.layer is not None and of_layers(reading.name) and _JOINED not in reading.layer:
-            found.setdefault(_named(reading.name, about_labels), {})[reading.layer] = reading
+            found.setdefault(_rename(reading.name, asked), {})[reading.layer] = reading
     for measure in layer_measures():
         inverted = row.reading(measure.reading, "raw") if row.layer and not measure.asked else None
         if inverted is not None:
@@ -176,10 +186,8 @@ def _profiles(row: Row, about_labels: bool) -> dict[str, dict[str, Reading]]:
     return found
 
 
-def _named(name: str, about_labels: bool) -> str:
-    if not about_labels or not name.startswith(_OF_PROPERTY):
-        return name
-    return LABEL_AUC if name == PROPERTY_AUC else f"{LABEL}{name}"
+def _rename(name: str, measure: LayerMeasure | None) -> str:
+    return name if measure is None else measure.rename(name)
 
 
 def _order(records: Iterable[Record]) -> list[str]:
@@ -189,7 +197,7 @@ def _order(records: Iterable[Record]) -> list[str]:
     """
     rows = {record.cell.key: row for record in records for row in rows_of([record])}
     layers = [
-        list(dict.fromkeys(layer for profile in _profiles(row, about_labels=False).values() for layer in profile))
+        list(dict.fromkeys(layer for profile in _profiles(row, None).values() for layer in profile))
         for row in rows.values()
     ]
     return list(dict.fromkeys(layer for some in sorted(layers, key=len, reverse=True) for layer in some))
@@ -209,13 +217,13 @@ def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
         {'property': ['head', 'conv1', 'conv2']}
     """
     return {
-        measure.risk: [row.layer for row in _ranked(rows, measure.ranks)]
+        measure.risk: [row.layer for row in _rank(rows, measure.ranks)]
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.needs)
     }
 
 
-def _ranked(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
+def _rank(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
     """Return the rows that have any of these readings, by the first that they have, the largest first."""
 
     def key(row: LayerRow) -> tuple[float, ...]:
@@ -231,20 +239,22 @@ def correlations(rows: Sequence[LayerRow]) -> list[Correlation]:
         >>> correlations([])
         []
     """
-    measures = (*SENSITIVITIES[:3], MUTUAL_INFORMATION)
-    # Those of the training in which labels were asked for, if another one is beside it.
-    beside = any(f"{LABEL}{metric}" in row.readings for row in rows for metric in measures)
-    labelled = [f"{LABEL}{metric}" if beside else metric for metric in measures]
-    pairs = [
-        *((metric, PROPERTY_AUC) for metric in (V_INFORMATION, *measures, *SENSITIVITIES[3:])),
-        *((metric, LABEL_AUC) for metric in (f"{LABEL}{V_INFORMATION}", *labelled)),
-    ]
+    asking = [measure for measure in layer_measures() if measure.asked]
     found = []
-    for metric, attack in pairs:
+    for metric, attack in [(name, measure.reading) for measure in asking for name in _beside(measure, rows)]:
         both = [(x, y) for row in rows if (x := row.value(metric)) is not None and (y := row.value(attack)) is not None]
         if both:
             found.append(Correlation(metric, attack, *_pearson(*zip(*both, strict=True)), len(both)))
     return found
+
+
+def _beside(measure: LayerMeasure, rows: Sequence[LayerRow]) -> list[str]:
+    """Return the readings without an attack that may go together with what is asked."""
+    whole = (*SENSITIVITIES, MUTUAL_INFORMATION)
+    # Those of the training in which it was asked, if another one is beside it.
+    apart = any(f"{measure.prefix}{name}" in row.readings for row in rows for name in whole)
+    own = [f"{measure.prefix}{name}" if apart else name for name in whole]
+    return [measure.information, *own, *(ASKED_SENSITIVITIES if measure.by_sensitivity else ())]
 
 
 def _pearson(one: Sequence[float], other: Sequence[float]) -> tuple[float | None, float | None]:
@@ -261,7 +271,7 @@ def riskiest(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
 
     If the largest beats chance, so must the others: an interval that is wide enough overlaps with anything.
     """
-    ranked = _ranked(rows, (name,))
+    ranked = _rank(rows, (name,))
     if not ranked:
         return []
     top = ranked[0].readings[name]

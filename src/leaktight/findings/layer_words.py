@@ -77,12 +77,12 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
             if asks
             else f"has a {title_of(name)} above chance in all repetitions"
         )
-        return f"No layer by itself {what}: the highest is {best} ({_shown(name, top)})."
+        return f"No layer by itself {what}: the highest is {best} ({_show(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
         return (
-            f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
+            f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_show(name, top)})."
         )
-    why = f"best {told} ({_shown(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
+    why = f"best {told} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = join_words([row.layer for row in first[1:]])
@@ -90,7 +90,7 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     return f"By itself {best} {why}{others}."
 
 
-def _shown(name: str, reading: Reading) -> str:
+def _show(name: str, reading: Reading) -> str:
     return f"{title_of(name)} {_numbers(reading)}"
 
 

@@ -27,12 +27,12 @@ class LabelPasses:
     Args:
         row: where it was measured.
         aucs: by name, in the order of `BESIDE`; those that were measured.
-        course: the AUC after one pass, two, and so on, the mean over seeds; empty where single values were not kept.
+        curve: the AUC after one pass, two, and so on, the mean over seeds; empty where single values were not kept.
     """
 
     row: Row
     aucs: dict[str, Reading]
-    course: tuple[float, ...]
+    curve: tuple[float, ...]
 
     @property
     def place(self) -> str:
@@ -42,7 +42,7 @@ class LabelPasses:
     def __str__(self) -> str:
         """Say all of them in one line."""
         said = [f"{name} {self.aucs[reading].value:.2f}" for reading, name in BESIDE.items() if reading in self.aucs]
-        many = f" ({len(self.course)} passes)" if self.course else ""
+        many = f" ({len(self.curve)} passes)" if self.curve else ""
         return f"{self.row.attack}, {self.place}{many}: {', '.join(said)}"
 
 
@@ -58,17 +58,17 @@ def passes_of(row: Row) -> LabelPasses | None:
     }
     found |= {r.name: r for r in reversed(row.readings) if r.name in BESIDE and r.layer == judged.layer}
     return LabelPasses(
-        row, {name: found[name] for name in BESIDE if name in found}, course_of(found[PASSES], len(row.seeds))
+        row, {name: found[name] for name in BESIDE if name in found}, curve_of(found[PASSES], len(row.seeds))
     )
 
 
-def course_of(reading: Reading, seeds: int) -> tuple[float, ...]:
+def curve_of(reading: Reading, seeds: int) -> tuple[float, ...]:
     """Return the AUC after each number of passes, the mean over seeds.
 
     A pooled reading holds one seed's values after the other's.
 
     Example:
-        >>> course_of(Reading(name="leak_auc_passes", value=0.9, each=(0.6, 0.8, 0.8, 1.0)), seeds=2)
+        >>> curve_of(Reading(name="leak_auc_passes", value=0.9, each=(0.6, 0.8, 0.8, 1.0)), seeds=2)
         (0.7, 0.9)
     """
     count = len(reading.each) // max(seeds, 1)

@@ -12,7 +12,7 @@ from leaktight.core.scenario import Scenario
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
-from leaktight.findings.label_leak import GUESSING, auc_ends, turned, weight
+from leaktight.findings.label_leak import GUESSING, auc_ends, is_inverted, weight
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.rows import Row
 from leaktight.statistics.pooling import leaks_more, low
@@ -41,6 +41,8 @@ class Property(LeakKind):
         head="property AUC",
         column="property AUC",
         asked=UNNAMED,
+        asked_in=lambda scenario: "" if of_class(scenario) else question_of(scenario),
+        measured=PROPERTY_AUC,
         word="property",
         information="v_information",
         by_sensitivity=True,
@@ -58,14 +60,14 @@ class Property(LeakKind):
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether the property is told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (is_beyond(reading, width) or turned(reading))
+        return reading is not None and (is_beyond(reading, width) or is_inverted(reading))
 
     def amount(self, row: Row) -> float:
         """Return what is told beyond chance, either way round."""
         reading = self.reading(row)
         return 0.0 if reading is None else weight(reading)[0]
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say who tells what, and how well."""
         reading = self.reading(row)
         if reading is None:
@@ -73,11 +75,10 @@ class Property(LeakKind):
         who = SEATS.get(row.seat, f"the participant {row.seat}" if row.seat else "the attacker")
         ends = "" if reading.low is None or reading.high is None else f"{reading.low:.2f} to {reading.high:.2f}; "
         chance = GUESSING if reading.chance is None else reading.chance
-        other_way = f", as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
+        other_way = f", as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples {asked_of(row.measured_in)} with AUC "
-            f"{reading.value:.2f} "
-            f"({ends}guessing gets {chance:.2g}){other_way}"
+            f"from one shared message {who} tells whether its examples {question_of(row.measured_in)} with AUC "
+            f"{reading.value:.2f} ({ends}guessing gets {chance:.2g}){other_way}"
         )
 
     def short(self, row: Row) -> str:
@@ -87,7 +88,7 @@ class Property(LeakKind):
 
     def measure(self, row: Row) -> str:
         """Say what is told."""
-        return f"AUC, how well it is told whether examples {asked_of(row.measured_in)}"
+        return f"AUC, how well it is told whether examples {question_of(row.measured_in)}"
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting.
@@ -104,8 +105,8 @@ class Property(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return how well the property is told by what the row is judged by, and by the best layer alone."""
         return (
-            Column("Property AUC (95 %)", lambda row: result(row, self.leading(row), 2)),
-            Column("Chance", lambda row: chance(self.leading(row))),
+            Column("Property AUC (95 %)", lambda row: result(row, self.leading_reading(row), 2)),
+            Column("Chance", lambda row: chance(self.leading_reading(row))),
             Column(
                 "Layer that tells most",
                 lambda row: f"{best.layer} {best.value:.2f}" if (best := _best_layer(row)) else NOTHING,
@@ -122,9 +123,9 @@ class Property(LeakKind):
             return {}
         return {
             "Property AUC": "How likely the attacker gives a message whose examples have the private property a higher "
-            "probability than one whose examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, "
-            "when its "
-            "tensors alone are used. It is that of one message; who sees many of one participant and adds up sees more."
+            "probability than one whose examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, when "
+            "its tensors alone are used. It is that of one message; who sees many of one participant and adds up sees "
+            "more."
         }
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
@@ -196,7 +197,7 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
 
 
-def asked_of(scenario: Scenario | None) -> str:
+def question_of(scenario: Scenario | None) -> str:
     """Say what an attack on the property asks of the examples, as far as the settings of the data tell.
 
     Nothing is loaded.
@@ -205,11 +206,11 @@ def asked_of(scenario: Scenario | None) -> str:
         >>> from leaktight.data import Parity
         >>> from leaktight.learning import Federated
         >>> from leaktight.models import MLP
-        >>> asked_of(Federated(data=Parity(), model=MLP()))
+        >>> question_of(Federated(data=Parity(), model=MLP()))
         'have the private property'
     """
     data = None if scenario is None else scenario.to_dict().get("data")
-    return _asked(data) if isinstance(data, dict) else UNNAMED
+    return _question(data) if isinstance(data, dict) else UNNAMED
 
 
 def of_class(scenario: Scenario) -> bool:
@@ -218,7 +219,7 @@ def of_class(scenario: Scenario) -> bool:
     return isinstance(data, dict) and data.get("kind") == "class_property"
 
 
-def _asked(data: dict[str, Any]) -> str:
+def _question(data: dict[str, Any]) -> str:
     if data.get("kind") == "class_property":
         return "are of the commonest class" if data.get("label") is None else f"are of class {data['label']}"
     named = data.get("private_property")

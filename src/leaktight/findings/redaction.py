@@ -14,7 +14,7 @@ from leaktight.plans.plan import Grid, Plan
 WITHHELD = "withheld in a redacted report"
 
 
-def redacted(
+def redact_records(
     records: Iterable[Record], numbers: Mapping[int, int] | None = None, pairs: bool = False
 ) -> tuple[Record, ...]:
     """Return records without the values of single examples, without seeds, and without what a failure said.
@@ -33,7 +33,7 @@ def redacted(
     records = tuple(records)
     known = number_seeds(record.cell.seed for record in records) if numbers is None else numbers
     shown = records if pairs else without_outcomes(records)
-    return tuple(_redacted(record, known[record.cell.seed]) for record in shown)
+    return tuple(_redact(record, known[record.cell.seed]) for record in shown)
 
 
 def without_outcomes(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -63,7 +63,7 @@ def without_seeds(plan: Plan, numbers: Mapping[int, int]) -> Plan:
     return plan.model_copy(update={"grid": Grid.model_validate({**dict(plan.grid), "seeds": seeds})})
 
 
-def _redacted(record: Record, number: int) -> Record:
+def _redact(record: Record, number: int) -> Record:
     shared = [r for r in record.readings if (r.leaks is None and r.against is None) or r.n > 1]
     kept = tuple(r.model_copy(update={"each": ()}) for r in shared)
     reason = WITHHELD if record.status is Status.FAILED else record.reason

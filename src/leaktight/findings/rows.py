@@ -22,7 +22,7 @@ from leaktight.findings.adaptation import member_of, models_defence
 from leaktight.findings.column import NOTHING
 from leaktight.findings.display import label_of, name_of, rank, setting
 from leaktight.findings.kind import leak_kinds
-from leaktight.findings.utility import Price, ignorance, is_utility, lost, utility_of
+from leaktight.findings.utility import Price, ignorance, is_utility, price_of, utility_of
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
 from leaktight.statistics.pooling import low, pool
 
@@ -184,26 +184,26 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
             )
     losses = _losses(records)
     rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
-    return tuple(sorted(_priced(rows, untrained), key=_order))
+    return tuple(sorted(_with_prices(rows, untrained), key=_order))
 
 
-def _priced(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
+def _with_prices(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
     """Take prices away in scenarios where none can be given, and say why; where nothing was trained, utilities too."""
-    reasons = {row.scenario: _unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
+    reasons = {row.scenario: _why_unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
 
-    def priced(row: Row) -> Row:
+    def price(row: Row) -> Row:
         return dataclasses.replace(
             row,
             readings=tuple(r for r in row.readings if row.scenario not in untrained or not is_utility(r)),
             loss=None if reasons[row.scenario] else row.loss,
             unpriced=reasons[row.scenario],
-            alone=tuple(map(priced, row.alone)),
+            alone=tuple(map(price, row.alone)),
         )
 
-    return [priced(row) for row in rows]
+    return [price(row) for row in rows]
 
 
-def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
+def _why_unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
     """Return why the defences of one scenario have no price; nothing if they have."""
     if rows[0].scenario in untrained:
         return UNTRAINED
@@ -247,7 +247,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
             place = (reading.name, reading.against, reading.layer, reading.by)
             alike.setdefault((*place, seen[place]), []).append(reading)
             seen[place] += 1
-    pooled = tuple(map(_pooled, alike.values()))
+    pooled = tuple(map(_pool, alike.values()))
     trainings = {training: losses[training] for record in done if (training := _training(record)) in losses}
     row = Row(
         scenario=scenario,
@@ -262,7 +262,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         by_seed=tuple(reading for record in done for reading in record.readings if not reading.by),
         members=tuple(reading for reading in pooled if reading.by),
         notes=largest(record.notes for record in done),
-        loss=lost(list(trainings.values())) if trainings else None,
+        loss=price_of(list(trainings.values())) if trainings else None,
         cells=tuple(
             record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))
         ),
@@ -273,7 +273,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         kind="" if attack is None else attack.kind,
         principle=None if attack is None else attack.principle,
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
-        layer=_inverted(attack),
+        layer=_inverted_layer(attack),
         measured_in=cell.scenario,
     )
     if attack is None:
@@ -300,18 +300,18 @@ def _member(row: Row, name: str, attack: Attack | None, probe: Probe) -> Row:
         active=attack is not None and attack.active,
         kind=row.kind if attack is None else attack.kind,
         principle=None if attack is None else attack.principle,
-        layer=_inverted(attack),
+        layer=_inverted_layer(attack),
         readings=readings,
         by_seed=(),
         members=(),
     )
 
 
-def _inverted(attack: Attack | None) -> str:
+def _inverted_layer(attack: Attack | None) -> str:
     return attack.layers[0] if isinstance(attack, GradientMatching) and len(attack.layers) == 1 else ""
 
 
-def _pooled(readings: Sequence[Reading]) -> Reading:
+def _pool(readings: Sequence[Reading]) -> Reading:
     """Pool over seeds; a ratio on the logarithmic scale on which it was measured.
 
     What became of each test row has done its part.

@@ -30,7 +30,7 @@ class Samples(LeakKind):
     def severity(self, row: Row) -> Severity:
         """Rank by whichever is larger: samples of the class asked for, or of any class of the attacked."""
         return (
-            (max((reading.value for reading in self._shown(row)), default=0.0),)
+            (max((reading.value for reading in self._shares(row)), default=0.0),)
             if self.reading(row) is not None
             else ()
         )
@@ -41,9 +41,9 @@ class Samples(LeakKind):
 
     def amount(self, row: Row) -> float:
         """Return what lies beyond chance of the class asked for, or of any class: whichever is more."""
-        return max((excess(reading) for reading in self._shown(row)), default=0.0)
+        return max((excess(reading) for reading in self._shares(row)), default=0.0)
 
-    def kept(self, row: Row, base: Row) -> float:
+    def share_left(self, row: Row, base: Row) -> float:
         """Compare the class asked for, and any class: whichever is kept more."""
         pairs = ((self.reading(row), self.reading(base)), (any_class(row), any_class(base)))
         told = [
@@ -53,7 +53,7 @@ class Samples(LeakKind):
         ]
         return max(told, default=0.0)
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say how many samples show the class asked for, and any other of the attacked where that is the leak."""
         reading, other = self.reading(row), any_class(row)
         if reading is None:
@@ -77,7 +77,7 @@ class Samples(LeakKind):
         """Say what is shown."""
         return "of the made-up pictures show the class asked for"
 
-    def _shown(self, row: Row) -> list[Reading]:
+    def _shares(self, row: Row) -> list[Reading]:
         """Return the class asked for, and any class if more samples show one than guessing explains."""
         other = any_class(row)
         shown = self.reading(row), other if other is not None and other.beats_chance() else None
@@ -95,7 +95,7 @@ class Samples(LeakKind):
             Column("Of any class, worst training", lambda row: interval(any_class(row), 2).partition(" ")[0]),
         )
 
-    def drawn(self, row: Row) -> Reading | None:
+    def chart_reading(self, row: Row) -> Reading | None:
         """Return all that show a class of the attacked, asked for or not."""
         return any_class(row) or self.reading(row)
 

@@ -21,7 +21,7 @@ def sentence_of(judgement: Judgement) -> str:
 
 def brief_of(judgement: Judgement) -> str:
     """Say what was read and what the word rests on, and no more."""
-    said = [f"{_found(judgement)}.", *_signs(judgement), *_basis(judgement)]
+    said = [f"{_clause(judgement)}.", *_signs(judgement), *_basis(judgement)]
     return " ".join([*said, *([_learned_nothing(judgement)] if judgement.worst.useless else [])])
 
 
@@ -29,12 +29,12 @@ def reasons_of(judgement: Judgement) -> str:
     """Say what was read, by whom, what the word rests on, then the price."""
     kind, worst = judgement.kind, judgement.worst
     said = [
-        f"{_found(judgement)} ({kind.detail(worst)}).",
+        f"{_clause(judgement)} ({kind.detail(worst)}).",
         *_others(judgement),
         *_signs(judgement),
         *_luck(judgement),
         *_basis(judgement),
-        *_informed(judgement),
+        *_say_gain(judgement),
     ]
     if worst.useless:
         said.append(_learned_nothing(judgement))
@@ -43,10 +43,10 @@ def reasons_of(judgement: Judgement) -> str:
     return " ".join(said)
 
 
-def _found(judgement: Judgement) -> str:
+def _clause(judgement: Judgement) -> str:
     kind, base = judgement.kind, judgement.base
     before = "" if base is None else f", against {kind.short(base)} without it"
-    return f"{capital(kind.found(judgement.worst))}{before}"
+    return f"{capital(kind.clause(judgement.worst))}{before}"
 
 
 def cost_of(loss: Reading | None) -> str:
@@ -68,14 +68,15 @@ def cost_of(loss: Reading | None) -> str:
 def _others(judgement: Judgement) -> list[str]:
     """Name what every other attack was left with, where nobody knows which of them is right."""
     rows = [one.row for one in judgement.tried if one.row is not judgement.worst]
-    return [f"{capital(judgement.kind.found(row))}." for row in rows] if judgement.kind.unjudged else []
+    return [f"{capital(judgement.kind.clause(row))}." for row in rows] if judgement.kind.unjudged else []
 
 
 def _signs(judgement: Judgement) -> list[str]:
-    """Say what else lies beyond chance, with a `but` where it is all that does."""
-    if not judgement.signs or judgement.verdict == "leaks":
+    """Say what else lies beyond chance, with a `but` where it is all that does; `leaks` needs one reason only."""
+    is_read = judgement.kind.is_read(judgement.worst)
+    if not judgement.signs or (judgement.verdict == "leaks" and is_read):
         return []
-    also = "Also, " if judgement.kind.is_read(judgement.worst) else "But "
+    also = "Also, " if is_read else "But "
     return [f"{also}{join_words(judgement.signs)}."]
 
 
@@ -98,7 +99,7 @@ def _basis(judgement: Judgement) -> list[str]:
     return [f"Attacks that know the defence and work without it found nothing: {names}. {more}."]
 
 
-def _informed(judgement: Judgement) -> list[str]:
+def _say_gain(judgement: Judgement) -> list[str]:
     """Say so where an attack that models the defence gets more than the strongest that ignores it."""
     kind, rows = judgement.kind, [one.row for one in judgement.tried]
     knowing = strongest(kind, [row for row in rows if row.adaptive])

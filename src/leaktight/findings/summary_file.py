@@ -13,7 +13,7 @@ from leaktight.core.record import Record
 from leaktight.findings.advice import advise
 from leaktight.findings.evidence import Tried
 from leaktight.findings.flags import raise_flags
-from leaktight.findings.redaction import number_seeds, redacted, without_places
+from leaktight.findings.redaction import number_seeds, redact_records, without_places
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.verdict import Judgement
@@ -62,7 +62,8 @@ def summary_of(
         redact: whether it is to be passed on.
         summary: that of the records, if it is known already.
     """
-    shown = redacted(records, number_seeds(r.cell.seed for r in records), pairs=True) if redact else tuple(records)
+    numbers = number_seeds(record.cell.seed for record in records)
+    shown = redact_records(records, numbers, pairs=True) if redact else tuple(records)
     summary = summarise(shown, records if redact else None) if summary is None or redact else summary
     keys = list(dict.fromkeys(record.cell.scenario.key for record in shown if record.cell.purpose == "measure"))
     by_key = {scenario.key: name for name, scenario in plan.scenarios.items()}
@@ -115,7 +116,7 @@ def _numbers(reading: Reading | None) -> dict[str, Any]:
 
 
 def _attack(tried: Tried) -> dict[str, Any]:
-    failed = tried.kind.failed(tried.row)
+    failed = tried.kind.failures(tried.row)
     return {
         "name": tried.name,
         "principle": tried.kind.principle(tried.row),

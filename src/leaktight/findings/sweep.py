@@ -52,10 +52,10 @@ def sweeps(defences: Sequence[Defence]) -> tuple[Sweep, ...]:
             numbers = {place: float(value) for place, value in leaves.items() if _is_number(value)}
             shape = tuple((place, None if place in numbers else repr(value)) for place, value in leaves.items())
             alike.setdefault(shape, []).append((defence, numbers))
-    return tuple(sweep for group in alike.values() for sweep in _chosen(group))
+    return tuple(sweep for group in alike.values() for sweep in _choose(group))
 
 
-def _chosen(group: Sequence[tuple[Defence, dict[Place, float]]]) -> Iterator[Sweep]:
+def _choose(group: Sequence[tuple[Defence, dict[Place, float]]]) -> Iterator[Sweep]:
     """Yield the sweeps among defences that differ in numbers alone, longest first, until none adds a defence."""
     lines: dict[tuple[Place, tuple[float, ...]], list[tuple[float, Defence]]] = {}
     for defence, numbers in group:

@@ -31,7 +31,7 @@ class Ungraded(LeakKind):
         """Return the objective."""
         return row.reading(OBJECTIVE)
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say what was left."""
         return f"the attack {row.attack} was left with {self.short(row)} of its objective"
 
@@ -55,12 +55,12 @@ class Ungraded(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return what the attacker itself knows of its success, where nobody knows the truth."""
         return (
-            Column("Objective, not graded", lambda row: row.status if _diverged(row) is None else self.short(row)),
-            Column("Messages", lambda row: NOTHING if (lost := _diverged(row)) is None else str(lost.n)),
-            Column("Diverged", lambda row: NOTHING if (lost := _diverged(row)) is None else f"{lost.value:.0f}"),
+            Column("Objective, not graded", lambda row: row.status if _divergence(row) is None else self.short(row)),
+            Column("Messages", lambda row: NOTHING if (lost := _divergence(row)) is None else str(lost.n)),
+            Column("Diverged", lambda row: NOTHING if (lost := _divergence(row)) is None else f"{lost.value:.0f}"),
         )
 
 
-def _diverged(row: Row) -> Reading | None:
+def _divergence(row: Row) -> Reading | None:
     """Return how many searches diverged, of a row that has an objective."""
     return None if row.reading(OBJECTIVE) is None else row.reading(DIVERGED)

@@ -56,7 +56,7 @@ class Price(Reading):
     paired: bool = False
 
 
-def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
+def price_of(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
     """Return how much worse models are under a defence than without it, in shares: the mean over seeds.
 
     Where every reading says what became of the same test rows, the interval is `statistics.paired_interval`: Newcombe's
@@ -69,7 +69,7 @@ def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
     Example:
         >>> bare = Reading(name="accuracy", value=1.0, n=8, outcomes="hits:8:/w==")
         >>> under = Reading(name="accuracy", value=0.75, n=8, outcomes="hits:8:Pw==")
-        >>> lost([(bare, under)]).paired, lost([(bare, under.without_outcomes())]).paired
+        >>> price_of([(bare, under)]).paired, price_of([(bare, under.without_outcomes())]).paired
         (True, False)
     """
     losses = [minus(without, under, f"{under.name}{_LOSS}") for without, under in trainings]

@@ -150,10 +150,10 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
     beyond = [part for part in parts if kind.is_read(part, width) or signs_of(kind, part, width)]
     victims = victims_of(kind, rows)
 
-    def kept(row: Row) -> float:
-        return _kept(kind, row, base, complete) * met_by(kind, row, victims)
+    def share_left(row: Row) -> float:
+        return _share_left(kind, row, base, complete) * met_by(kind, row, victims)
 
-    worst = max(beyond or rows, key=lambda row: (kept(row), *weight_of(kind, row, victims)))
+    worst = max(beyond or rows, key=lambda row: (share_left(row), *weight_of(kind, row, victims)))
     found = Judgement(
         worst.scenario,
         worst.defence,
@@ -168,12 +168,12 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         suite=next((row for row in rows if any(part is worst for part in row.alone)), None),
     )
     if beyond:
-        return dataclasses.replace(found, verdict=_amount(kind, worst, base, kept(worst)))
+        return dataclasses.replace(found, verdict=_amount(kind, worst, base, share_left(worst)))
     if bound is not None:
         return dataclasses.replace(found, verdict="bounded")
     if base is not None and is_enough(found.tried):
         return dataclasses.replace(found, verdict="not broken")
-    return dataclasses.replace(found, missing=_missing(found))
+    return dataclasses.replace(found, missing=_say_missing(found))
 
 
 def _loosest(bounds: Sequence[Bound | None]) -> Bound | None:
@@ -197,7 +197,7 @@ def signs_of(kind: LeakKind, row: Row, width: float = 1.0) -> tuple[str, ...]:
 
 
 def _contradictions(kind: LeakKind, row: Row, width: float) -> tuple[str, ...]:
-    return kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
+    return kind.contradictions(row, width) if kind.failures(row) is None or row.informative else ()
 
 
 def _amount(kind: LeakKind, worst: Row, base: Row | None, kept: float) -> Verdict:
@@ -207,13 +207,13 @@ def _amount(kind: LeakKind, worst: Row, base: Row | None, kept: float) -> Verdic
     return "leaks" if kind.is_read(worst) and kept >= HALF else "reduced"
 
 
-def _kept(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, Row]) -> float:
+def _share_left(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, Row]) -> float:
     if base is None or not kind.is_read(base):
         return 0.0
-    return kind.kept(complete.get(_name(row), row), complete.get(_name(base), base)) if kind.is_read(row) else 0.0
+    return kind.share_left(complete.get(_name(row), row), complete.get(_name(base), base)) if kind.is_read(row) else 0.0
 
 
-def _missing(judgement: Judgement) -> str:
+def _say_missing(judgement: Judgement) -> str:
     if judgement.kind.unjudged:
         return judgement.kind.unjudged
     if is_undefended(judgement.defence):

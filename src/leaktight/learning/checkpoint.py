@@ -83,6 +83,34 @@ def read_progress(state: Memory) -> tuple[int, Memory, Tensor | None]:
     return int(step), copy.deepcopy(memory), None if sent is None else sent.detach().clone()
 
 
+def party_state(
+    part: nn.Module, optimiser: torch.optim.Optimizer, step: int, local: Local, sent: Tensor | None
+) -> Memory:
+    """Return a checkpoint of everything that changes in a party of split learning: tensors and numbers, by nested name.
+
+    Args:
+        part: its part of the model.
+        optimiser: what trains that.
+        step: which step is next.
+        local: what it remembers.
+        sent: the tensor of its last message, if that may have to be sent again.
+    """
+    last = {} if sent is None else {"sent": sent.clone()}
+    memory = copy.deepcopy(local.memory)
+    return {**training_state(part, optimiser), "step": float(step), "memory": memory, **last}
+
+
+def restore_party(
+    part: nn.Module, optimiser: torch.optim.Optimizer, local: Local, state: Memory
+) -> tuple[int, Tensor | None]:
+    """Bring a party back to a checkpoint of `party_state`; return its next step, and the tensor it sent last."""
+    step, memory, sent = read_progress(state)
+    restore_training(part, optimiser, state)
+    local.memory.clear()
+    local.memory.update(memory)
+    return step, sent
+
+
 @contextmanager
 def rollback_on_error(local: Local) -> Iterator[None]:
     """Bring a party's memory and notes back to what they were if the block raises.

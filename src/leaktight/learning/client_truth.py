@@ -71,7 +71,7 @@ def take_truth(parties: Sequence[Party], number: int, truths: dict[MessageKey, G
     return [truths.pop((party.name, number)) for party in parties if (party.name, number) in truths]
 
 
-def owned_together(parts: list[GroundTruth]) -> Batch | None:
+def join_owned(parts: list[GroundTruth]) -> Batch | None:
     """Return all that the senders of some messages own; None if that is not known of each."""
     owned = [part.owned for part in parts if part.owned is not None]
     return Batch.join(owned) if len(owned) == len(parts) else None

@@ -103,7 +103,7 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
     if chunk < 1:
         raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
     correct: list[Tensor] = []
-    with torch.no_grad(), _evaluating(task.model):
+    with torch.no_grad(), _evaluation_mode(task.model):
         for start in range(0, len(batch), chunk):
             part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
             correct.append(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).cpu())
@@ -138,7 +138,7 @@ def accuracy_reading(correct: Tensor, labels: Tensor, keep: bool = False) -> Rea
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Put every part of a model into evaluation mode inside the block, and each back into its own mode after."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 
 import torch
@@ -24,11 +23,10 @@ from leaktight.learning.boundary import (
 )
 from leaktight.learning.checkpoint import (
     clear_gradients,
-    read_progress,
-    restore_training,
+    party_state,
+    restore_party,
     rollback_on_error,
     take_step,
-    training_state,
 )
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
@@ -122,17 +120,12 @@ class FeatureParty:
 
     def state(self) -> Memory:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
-        sent = {} if self._sent is None else {"sent": self._sent.tensors[ACTIVATIONS].clone()}
-        memory = copy.deepcopy(self.local.memory)
-        return {**training_state(self.bottom, self._steps), "step": float(self.step), "memory": memory, **sent}
+        sent = None if self._sent is None else self._sent.tensors[ACTIVATIONS]
+        return party_state(self.bottom, self._steps, self.step, self.local, sent)
 
     def restore(self, state: Memory) -> None:
         """Resume from a checkpoint. Without what was `sent`, the awaited step's activations are made anew."""
-        step, memory, sent = read_progress(state)
-        restore_training(self.bottom, self._steps, state)
-        self.step = step
-        self.local.memory.clear()
-        self.local.memory.update(memory)
+        self.step, sent = restore_party(self.bottom, self._steps, self.local, state)
         self._activations = None
         self._sent = None if sent is None else self._message(sent)
 

@@ -37,7 +37,7 @@ from leaktight.core.threat import Knows
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
 from leaktight.learning.client import Batching, Client
-from leaktight.learning.client_truth import join_truth, owned_together, take_truth, watch
+from leaktight.learning.client_truth import join_owned, join_truth, take_truth, watch
 from leaktight.learning.evaluate import utility
 from leaktight.learning.protocol import SERVER, FedSGD, Protocol, Server, federate
 from leaktight.learning.schedule import Schedule, Shuffled
@@ -60,8 +60,8 @@ class Federated(Staged):
             sampling.
         schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`),
             `shuffled` gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
-        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on
-            from each of them (what the server's optimiser remembers starts anew there); 0 keeps none.
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, which
+            continues from each of them (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
         spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only
             one participant claims to have: the fake class of an attacker.
@@ -206,7 +206,7 @@ class Federated(Staged):
                 messages, _ = self.protocol.collect(server, parties, number)
                 if parts := take_truth(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
-                    owned = owned or owned_together(parts)
+                    owned = owned or join_owned(parts)
                     truths[messages[-1].key] = join_truth(parts, messages[-1], owned)
                 transcript += messages
             return transcript

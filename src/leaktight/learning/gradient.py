@@ -60,6 +60,5 @@ def require_each_once(defence: Defence, raw: Batch, used: Batch) -> None:
     if defence.per_example and len(raw) != len(used):
         raise Refusal(
             f"{defence} must see each example once, to bound what it changes. Got {len(used)} examples made out of "
-            f"{len(raw)}; "
-            "leave the part out that makes more or fewer of them."
+            f"{len(raw)}; leave the part out that makes more or fewer of them."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -28,11 +27,10 @@ from leaktight.learning.boundary import (
 )
 from leaktight.learning.checkpoint import (
     clear_gradients,
-    read_progress,
-    restore_training,
+    party_state,
+    restore_party,
     rollback_on_error,
     take_step,
-    training_state,
 )
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
@@ -181,17 +179,12 @@ class LabelParty:
 
     def state(self) -> Memory:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
-        sent = {} if self._sent is None else {"sent": self._sent.tensors[GRADIENT].clone()}
-        memory = copy.deepcopy(self.local.memory)
-        return {**training_state(self.top, self._steps), "step": float(self.step), "memory": memory, **sent}
+        sent = None if self._sent is None else self._sent.tensors[GRADIENT]
+        return party_state(self.top, self._steps, self.step, self.local, sent)
 
     def restore(self, state: Memory) -> None:
         """Resume from a checkpoint. Without what was `sent`, the last answer cannot be repeated."""
-        step, memory, sent = read_progress(state)
-        restore_training(self.top, self._steps, state)
-        self.step = step
-        self.local.memory.clear()
-        self.local.memory.update(memory)
+        self.step, sent = restore_party(self.top, self._steps, self.local, state)
         self._sent = None if sent is None else self._message(sent, self.step - 1)
 
     def _message(self, gradient: Tensor, step: int | None = None) -> Message:

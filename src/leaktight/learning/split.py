@@ -128,6 +128,21 @@ class Split(Staged):
         """Return it with so many steps, in place of passes."""
         return type(self).model_validate({**dict(self), "rounds": rounds, "passes": 0})
 
+    def repeats_examples(self, notes: Mapping[str, float]) -> bool:
+        """Return whether a training run makes more than one pass over the rows."""
+        # How many steps a pass has only the data tell, which need not be there any more.
+        passes = float(self.passes) if self.passes else notes.get(PASSES_TRAINED)
+        return self.rounds > 1 if passes is None else passes > 1
+
+    def when(self, messages: int) -> tuple[float, ...]:
+        """Count the steps before each message, which follow the moments that were kept."""
+        try:
+            starts, length, counts = self.spread(), self.length, self.continuations(messages)
+        except InvalidValue:
+            # How many steps there are in passes only the data tell.
+            return super().when(messages)
+        return tuple((starts[moment] + step) / length for moment, count in counts.items() for step in range(count))
+
     @property
     def length(self) -> int:
         """How many steps a training run takes: its rounds, or as many as its passes have."""
@@ -222,8 +237,7 @@ class Split(Staged):
         if min(batch_sizes) < 2:
             raise InvalidValue(
                 "The `batch_sizes` of the grid must be at least 2 in split learning, which tells examples of a batch "
-                "apart. "
-                f"Got {min(batch_sizes)} instead."
+                f"apart. Got {min(batch_sizes)} instead."
             )
         return frozenset(
             party.name
@@ -358,8 +372,8 @@ def _require_room(feature: FeatureParty, label: LabelParty, observation: Observa
     if size > MOST_NUMBERS:
         raise Refusal(
             f"An observation must hold at most {MOST_NUMBERS:,} numbers. {observation.victims} messages of "
-            f"{observation.batch_size} "
-            f"examples hold {size:,}; take fewer `victims` or passes, smaller batches or fewer rows."
+            f"{observation.batch_size} examples hold {size:,}; take fewer `victims` or passes, smaller batches or "
+            "fewer rows."
         )
 
 

@@ -16,8 +16,8 @@ class Staged(Scenario):
 
     Args:
         rounds: how many rounds a training run takes; 0 leaves the model untrained.
-        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on
-            from each of them; 0 keeps none.
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, which
+            continues from each of them; 0 keeps none.
     """
 
     rounds: int = Field(100, ge=0)
@@ -41,6 +41,14 @@ class Staged(Scenario):
     def untrained(self) -> bool:
         """Whether there are no rounds."""
         return self.rounds == 0
+
+    def least_rounds(self, messages: int) -> int:
+        """Leave a round for each message, and for each moment that is kept."""
+        return messages + self.moments
+
+    def repeats_examples(self, notes: Mapping[str, float]) -> bool:
+        """Return whether there are several rounds."""
+        return self.length > 1
 
     def rounds_before(self, stage: str) -> int:
         """Return how many rounds come before a stage.
@@ -93,8 +101,7 @@ class Staged(Scenario):
         if rounds > most:
             raise InvalidValue(
                 f"The stage `training` can show at most {most} rounds, for {length} rounds and {count} moments. Asked "
-                f"were {rounds}; "
-                "look at fewer messages (`victims`), or train for more rounds."
+                f"were {rounds}; look at fewer messages (`victims`), or train for more rounds."
             )
         chosen = [number * count // rounds for number in range(rounds)]
         return {number: chosen.count(number) for number in sorted(set(chosen))}

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
-from leaktight.core.record import Record
 from leaktight.core.value import Value
 from leaktight.statistics.interval import wilson
 from leaktight.statistics.pooling import minus
@@ -136,26 +135,6 @@ def privacy_aware(
         )
     shares = {against: _share(reading, claim.epsilon, messages) for against, reading in by_batch.items()}
     return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=minus(undefended, defended, LOSS))
-
-
-def of_records(claim: Claim, defended: Record, undefended: Record) -> PrivacyAware:
-    """Return whether a defence is privacy-aware by two records: an attack on it, and any record without it.
-
-    Args:
-        claim: what is asked.
-        defended: a record that has `psnr` and `accuracy`.
-        undefended: one of the same scenario and seed that has `accuracy`.
-    """
-    one, other = defended.cell, undefended.cell
-    if (one.scenario, one.seed) != (other.scenario, other.seed):
-        raise InvalidValue("Definition 2 needs records of one scenario and seed. Got two of different ones instead.")
-    accuracies = [record.reading("accuracy") for record in (defended, undefended)]
-    if accuracies[0] is None or accuracies[1] is None:
-        which = "defended" if accuracies[0] is None else "undefended"
-        raise InvalidValue(f"Definition 2 needs the `accuracy` of both training runs. Got none in the {which} record.")
-    images = [reading for reading in defended.readings if reading.name == "psnr"]
-    messages = min([one.victims, *(reading.n for reading in images)])
-    return privacy_aware(claim, images, accuracies[0], accuracies[1], messages)
 
 
 def _share(psnr: Reading, epsilon: float, messages: int | None) -> Reading:

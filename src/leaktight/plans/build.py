@@ -134,7 +134,7 @@ def _inside(final: type[Value], table: Table, place: str, faults: Faults) -> tup
     """Build the tables inside a table first, each under its own place; return what was built and what could not be."""
     inner, broken = dict(table), set()
     for name, field in final.model_fields.items():
-        root, many = _nested(field.annotation)
+        root, many = _value_class(field.annotation)
         # A value that is not told apart by its kind may be written as a text: it reads that itself.
         if root is None or name not in table or (isinstance(table[name], str) and not issubclass(root, Registered)):
             continue
@@ -150,7 +150,7 @@ def _inside(final: type[Value], table: Table, place: str, faults: Faults) -> tup
     return inner, broken
 
 
-def _nested(annotation: Any) -> tuple[type[Value] | None, bool]:
+def _value_class(annotation: Any) -> tuple[type[Value] | None, bool]:
     """Return the class of values that a field holds, if it holds values, and whether it holds several."""
     for candidate in _candidates(annotation):
         many = get_origin(candidate) is tuple

@@ -29,7 +29,7 @@ VICTIMS = 8
 """How many messages of each batch size are attacked, evenly spread over rounds and senders."""
 
 
-def captured(
+def capture_plan(
     folder: Path,
     model: Factory | None = None,
     truth: Path | None = None,
@@ -126,10 +126,10 @@ def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenari
         first.setdefault(capture.manifest.round, capture)
     names = [name for name, _ in scenario.module(captures[0]).named_buffers()]
     if not names or len(first) == 1:
-        return {"captured": scenario}
+        return {"capture_plan": scenario}
     [start, *others] = [capture.parameters() for capture in first.values()]
     if all(
         torch.equal(start[name], other[name]) for other in others for name in names if name in start and name in other
     ):
-        return {"captured": scenario}
+        return {"capture_plan": scenario}
     return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in first}

@@ -24,8 +24,7 @@ from leaktight.plans.plan import Grid, Plan
 from leaktight.priors import TotalVariation
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
-PROPERTY, LABELS, RECONSTRUCTION = "property", "labels", "reconstruction"
-INFERENCE = "inference"
+INFERENCE, RECONSTRUCTION = "inference", "reconstruction"
 IMAGE = 3
 """How many dimensions an image has: channels, height and width."""
 
@@ -95,8 +94,8 @@ class LayerStudy(Value):
         return tuple(self._federation(self.data).task(self.data.load(), self.seed).layers())
 
     def _inference(self) -> Plan:
-        held: dict[str, Source] = {PROPERTY: self.data} if self.data.load().property_name else {}
-        sources = {**held, LABELS: ClassProperty(data=self.data)}
+        held: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
+        sources = {**held, "labels": ClassProperty(data=self.data)}
         settings: dict[str, Any] = {"schedule": ByProperty(), "moments": self.moments}
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.AUXILIARY}))
         attack = PropertyInference(layers="each", gradients=self.gradients)

@@ -211,7 +211,7 @@ class Plan(Value):
         Raises:
             InvalidValue: a scenario's kind has no such setting, or two scenarios would no longer differ.
         """
-        changed = {name: changed_in(scenario, **settings) for name, scenario in self.scenarios.items()}
+        changed = {name: change(scenario, **settings) for name, scenario in self.scenarios.items()}
         return type(self).model_validate({**dict(self), "scenarios": changed})
 
     def victims_in(self, scenario: Scenario) -> int:
@@ -241,7 +241,7 @@ class Plan(Value):
         return self.model_copy(update={"grid": grid})
 
 
-def changed_in(scenario: Scenario, **settings: Any) -> Scenario:
+def change(scenario: Scenario, **settings: Any) -> Scenario:
     """Return a scenario with some settings replaced."""
     known = type(scenario).model_fields
     for name in settings:
@@ -265,4 +265,4 @@ def _move(scenario: Scenario, device: str | None) -> Scenario:
     wanted: Any = device or dict(scenario)["device"]
     if wanted not in get_args(DeviceName):
         raise unknown("device", wanted, get_args(DeviceName))
-    return changed_in(scenario, device=device_of(wanted).type)
+    return change(scenario, device=device_of(wanted).type)

@@ -157,7 +157,7 @@ def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], f
         for at, table in enumerate(_tables(document, section, faults)):
             place = f"{section}[{at}]"
             if isinstance(table, str):
-                table = _spelt_out(table, place, faults) if section == "attacks" else {"kind": table}
+                table = _spell_out(table, place, faults) if section == "attacks" else {"kind": table}
             if table is None:
                 continue
             if not isinstance(table, dict):
@@ -189,7 +189,7 @@ def _threat(table: Table, common: ThreatModel, place: str, faults: Faults) -> Th
     return found or common
 
 
-def _spelt_out(word: str, place: str, faults: Faults) -> Table | None:
+def _spell_out(word: str, place: str, faults: Faults) -> Table | None:
     """Return the table that a plain word stands for: the preset of that name, else the kind."""
     kinds = registry.classes(Attack.family)
     if word not in PRESETS and word not in kinds:

@@ -55,6 +55,5 @@ def _check_seats(probe: Probe, label: str, seats: Set[str]) -> None:
         if seat not in places:
             raise InvalidValue(
                 f"The attack {label} must take a participant's seat, as it takes part in training. Got `{seat}` "
-                "instead. "
-                f"{did_you_mean(seat, places)}"
+                f"instead. {did_you_mean(seat, places)}"
             )

@@ -66,7 +66,7 @@ class Moments:
         deviations = points - means[labels]
         scales = variances_of(deviations, shrinkage.scales).sqrt()
         deviations = deviations / scales
-        directions, variances = leading(deviations, shrinkage.rank)
+        directions, variances = leading_directions(deviations, shrinkage.rank)
         rest = shrinkage.rest
         if rest is None:
             rest = remainder(deviations.square().mean(0).sum(), variances.sum(), *directions.shape)
@@ -107,7 +107,7 @@ def variances_of(deviations: Tensor, pseudo_count: float) -> Tensor:
     return (share * variances + (1 - share) * variances.mean()).clamp_min(FLOOR)
 
 
-def leading(deviations: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+def leading_directions(deviations: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """Return the leading eigenvectors, (width, rank), of the deviations' covariance, and their variances, falling.
 
     Of the two square matrices that have them, points by points or numbers by numbers, the smaller is taken apart.

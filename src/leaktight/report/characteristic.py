@@ -7,9 +7,10 @@ from typing import Any
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
-from leaktight.findings.characteristic import BOUND, CONDITION, DISTANCES, Curve, Spot, leading
+from leaktight.findings.characteristic import BOUND, CONDITION, Curve, Spot, leading_curves
 from leaktight.findings.column import shown
 from leaktight.findings.display import STAGES
+from leaktight.findings.kind import distances
 from leaktight.report.curve import figure_of
 from leaktight.report.page import Page, Section
 from leaktight.report.regions import REGIONS, figure, pairs_of
@@ -29,7 +30,7 @@ def characteristic_section(page: Page) -> Section | None:
     blocks = []
     for scenario in scenarios:
         here = [curve for curve in curves if curve.scenario == scenario]
-        chosen = leading(here, page.summary.judgements)
+        chosen = leading_curves(here, page.summary.judgements)
         drawn = [(curve, figure) for curve in chosen if (figure := figure_of(curve))]
         room = MOST_FIGURES - len(plots)
         captions = {}
@@ -73,7 +74,7 @@ def cap_tables(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
     sizes = sorted({curve.batch_size for curve in curves})
-    aims = [aim for aim in DISTANCES if any(aim in curve.caps for curve in curves)]
+    aims = [aim for aim in distances() if any(aim in curve.caps for curve in curves)]
     columns = [(aim, size) for aim in aims for size in sizes]
     families = dict.fromkeys(curve.family for curve in curves)
     cells = {
@@ -124,11 +125,11 @@ def regions_of(curves: Sequence[Curve]) -> list[dict[str, str]]:
     for name in REGIONS:
         here = [spot for spot in spots if spot.region == name]
         if here:
-            found.append({"name": name, "strengths": str(len(here)), **_measured(here)})
+            found.append({"name": name, "strengths": str(len(here)), **_measurements(here)})
     return found
 
 
-def _measured(spots: Sequence[Spot]) -> dict[str, str]:
+def _measurements(spots: Sequence[Spot]) -> dict[str, str]:
     conditions = [reading for spot in spots if (reading := spot.row.reading(CONDITION))]
     messages = sum(reading.n for reading in conditions)
     held = round(sum(reading.n * reading.value for reading in conditions))

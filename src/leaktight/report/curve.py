@@ -10,8 +10,9 @@ from plotly.subplots import make_subplots
 
 from leaktight.core.display import percent
 from leaktight.core.metric import Reading
-from leaktight.findings.characteristic import DISTANCES, Curve, Spot
+from leaktight.findings.characteristic import Curve, Spot
 from leaktight.findings.display import name_of
+from leaktight.findings.kind import distances
 from leaktight.findings.utility import utility_name
 from leaktight.metrics.tradeoff import GREEN_BELOW, RED_ABOVE, abscissa
 from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
@@ -32,7 +33,7 @@ def figure_of(curve: Curve) -> dict[str, Any] | None:
     """
     placed = sorted((abscissa(ratio.value), number) for number, spot in enumerate(curve.spots) if (ratio := spot.ratio))
     spots = [curve.spots[number] for _, number in placed]
-    aims = [aim for aim in DISTANCES if spots and all(spot.distance(aim) for spot in spots)]
+    aims = [aim for aim in distances() if spots and all(spot.distance(aim) for spot in spots)]
     if len(spots) < 2 or not aims:
         return None
     places = [place for place, _ in placed]

@@ -31,7 +31,7 @@ def verdict_section(page: Page) -> Section:
     groups: dict[str, list[dict[str, Any]]] = {}
     for judgement in summary.judgements:
         where = f", scenario {judgement.scenario}" if several else ""
-        groups.setdefault(f"{judgement.kind.heading}{where}", []).append(_judged(judgement))
+        groups.setdefault(f"{judgement.kind.heading}{where}", []).append(_judgement(judgement))
     values = {
         "tiles": tiles(page),
         "groups": groups,
@@ -48,7 +48,7 @@ def tone_of(judgement: Judgement) -> str:
     return "good" if judgement.is_good else judgement.verdict.replace(" ", "-")
 
 
-def _judged(judgement: Judgement) -> dict[str, Any]:
+def _judgement(judgement: Judgement) -> dict[str, Any]:
     bar = judgement.kind.bar(judgement.worst)
     return {
         "name": capital(name_of(judgement.defence)),
@@ -201,7 +201,6 @@ def glossary_section(page: Page) -> Section:
         "glossary.html",
         {
             "kinds": {term: text for entries in words.values() for term, text in entries.items()},
-            "chances": [kind.chance_note for kind, entries in words.items() if entries and kind.chance_note],
             "accuracy": ACCURACY in utilities or not utilities,
             "curves": page.summary.curves,
             "searches": SEARCH_FAILED in shown,

@@ -87,11 +87,11 @@ def drawable(gallery: Mapping[str, Tensor]) -> bool:
     return history.dim() == 5 and history.shape[2] in (1, 3) and history.shape[2:] == made.shape[1:] and len(made) > 0
 
 
-def picked(count: int, most: int = MOST_ROUNDS) -> list[int]:
+def pick_rounds(count: int, most: int = MOST_ROUNDS) -> list[int]:
     """Return which of so many rounds are shown: the first, the last, and others evenly between them.
 
     Example:
-        >>> picked(12, most=4), picked(2, most=4)
+        >>> pick_rounds(12, most=4), pick_rounds(2, most=4)
         ([0, 4, 7, 11], [0, 1])
     """
     if count <= most:
@@ -104,7 +104,7 @@ def _strips(gallery: Mapping[str, Tensor]) -> tuple[Strip, ...]:
     found = []
     if len(gallery["owned"]):
         found.append(Strip("private examples", _strip(gallery["owned"]), "Private examples of the class", owned=True))
-    for place in picked(len(rounds)):
+    for place in pick_rounds(len(rounds)):
         name = f"round {rounds[place] + 1}"
         found.append(Strip(name, _strip(history[place]), f"Made up in {name}"))
     return (*found, Strip("in the end", _strip(gallery["made"]), "Made up in the end, from other noise"))
@@ -148,8 +148,7 @@ def key_sentence(row: Row) -> str:
     told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
     return (
         f"{capital(name_of(row.defence))}, {row.attack}: the estimated key has a cosine of "
-        f"{shown(reading, _hundredth)} "
-        f"with the nearest true one{chance}{told}."
+        f"{shown(reading, _hundredth)} with the nearest true one{chance}{told}."
     )
 
 

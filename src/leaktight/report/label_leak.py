@@ -10,15 +10,13 @@ from typing import Any
 import plotly.graph_objects as go
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
-from leaktight.core.scenario import Scenario
+from leaktight.core.scenario import spread_evenly
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, strongest_layer, weight
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.findings.rows import Row
-from leaktight.learning.split import Split
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, escaped, layout, plain_figure
 
@@ -29,7 +27,7 @@ _NONE = "-"
 
 
 @dataclasses.dataclass(frozen=True)
-class Course:
+class LeakCurve:
     """What one attack got at one layer under one defence, over the steps of a training.
 
     Args:
@@ -62,37 +60,37 @@ def labels_section(page: Page) -> Section | None:
     plots: dict[str, dict[str, Any]] = {}
     blocks = []
     for number, rows in enumerate(groups.values()):
-        courses = [
-            course for row in rows for course in courses_of(row, [records[key] for key in row.cells if key in records])
+        curves = [
+            curve for row in rows for curve in leak_curves(row, [records[key] for key in row.cells if key in records])
         ]
-        panels = _panels(courses)
+        panels = _panels(curves)
         captions: dict[str, str] = {}
         for place, panel in enumerate(panels.values()):
-            if len(plots) < MOST_FIGURES and any(course.values for course in panel):
+            if len(plots) < MOST_FIGURES and any(curve.values for curve in panel):
                 name = f"plot-labels-{number}-{place}"
                 plots[name] = figure_of(panel, height=FIRST if not captions else SMALL)
                 captions[name] = _caption(panel[0])
         over_passes = [found for row in rows if (found := passes_of(row)) is not None]
-        curve = f"plot-passes-{number}" if any(len(one.course) > 1 for one in over_passes) else ""
-        if curve:
-            plots[curve] = passes_figure(over_passes)
+        figure = f"plot-passes-{number}" if any(len(one.curve) > 1 for one in over_passes) else ""
+        if figure:
+            plots[figure] = passes_figure(over_passes)
         block = {
             "setting": rows[0].setting,
             "captions": captions,
             "left": len(panels) - len(captions),
             "passes": [_passes(one) for one in over_passes],
             "beside": list(BESIDE.values()),
-            "curve": curve,
-            "key": legend_of(rows) if captions or curve else [],
-            "tables": _tables(courses),
+            "curve": figure,
+            "key": legend_of(rows) if captions or figure else [],
+            "tables": _tables(curves),
         }
         blocks.append(block)
     values = {"blocks": blocks, "several": len(blocks) > 1, "redact": page.redact}
     return Section("labels", "Labels over training", "labels.html", values, plots)
 
 
-def courses_of(row: Row, records: Sequence[Record]) -> list[Course]:
-    """Return the course at each layer that a row was measured at, in the order of its readings."""
+def leak_curves(row: Row, records: Sequence[Record]) -> list[LeakCurve]:
+    """Return the curve at each layer that a row was measured at, in the order of its readings."""
     tails = {reading.layer: reading for reading in row.readings if reading.name == TAIL}
     done = [record for record in records if record.status is Status.DONE]
     found = []
@@ -107,7 +105,7 @@ def courses_of(row: Row, records: Sequence[Record]) -> list[Course]:
         alike = each if len({len(values) for values in each}) == 1 else each[:1]
         values = tuple(map(fmean, zip(*alike, strict=True)))
         steps = steps_of(done[0].cell, len(values)) if done else ()
-        found.append(Course(row, found_at, tails.get(found_at.layer), steps, values))
+        found.append(LeakCurve(row, found_at, tails.get(found_at.layer), steps, values))
     return found
 
 
@@ -122,24 +120,8 @@ def steps_of(cell: Cell, count: int) -> tuple[float, ...]:
     """
     if cell.stage != "training":
         return tuple(float(step) for step in range(1, count + 1))
-    length = _length(cell.scenario) if count == cell.victims else 0
-    if not isinstance(cell.scenario, Split) or not length:
-        return tuple(100 * (number + 0.5) / count for number in range(count))
-    starts = cell.scenario.spread()
-    moments = [victim * len(starts) // count for victim in range(count)]
-    steps = [starts[moment] + moments[:victim].count(moment) for victim, moment in enumerate(moments)]
-    return tuple(100 * step / length for step in steps)
-
-
-def _length(scenario: Scenario) -> int:
-    """Return how many steps a split training takes; 0 where nobody knows.
-
-    Nobody knows how many steps there are in passes over data that are not here any more.
-    """
-    try:
-        return scenario.length if isinstance(scenario, Split) else 0
-    except InvalidValue:
-        return 0
+    shares = cell.scenario.when(count) if count == cell.victims else spread_evenly(count)
+    return tuple(100 * share for share in shares)
 
 
 def smooth(values: Sequence[float]) -> list[float]:
@@ -155,30 +137,30 @@ def smooth(values: Sequence[float]) -> list[float]:
     return [median(values[max(0, at - reach) : at + reach + 1]) for at in range(len(values))]
 
 
-def figure_of(panel: Sequence[Course], height: int = SMALL) -> dict[str, Any]:
+def figure_of(panel: Sequence[LeakCurve], height: int = SMALL) -> dict[str, Any]:
     """Return a line for each defence, and to the right of it its median (dot) and 95 % quantile (triangle)."""
     figure = go.Figure()
-    shades = _shades([course.row for course in panel])
-    end = max(step for course in panel for step in course.steps)
+    shades = _shades([curve.row for curve in panel])
+    end = max(step for curve in panel for step in curve.steps)
     rim = end * 1.04 + 0.5
-    for course in panel:
-        colour, opacity = shades[course.row.defence.key]
-        name = escaped(name_of(course.row.defence))
+    for curve in panel:
+        colour, opacity = shades[curve.row.defence.key]
+        name = escaped(name_of(curve.row.defence))
         shared = {"name": name, "opacity": opacity}
         figure.add_trace(
             go.Scatter(
                 **shared,
-                x=course.steps,
-                y=smooth(course.values),
+                x=curve.steps,
+                y=smooth(curve.values),
                 mode="lines",
                 line={"color": colour, "width": 1.6},
                 hovertemplate=f"{name}<br>AUC %{{y:.2f}} at %{{x:.3g}}<extra></extra>",
             )
         )
-        figure.add_trace(_ends(course, rim, colour, shared))
+        figure.add_trace(_ends(curve, rim, colour, shared))
     chance = _chance(panel)
     figure.add_hline(y=chance, line={"color": BARE, "dash": "dash", "width": 1.2})
-    lowest = min([chance, *(value for course in panel for value in smooth(course.values))])
+    lowest = min([chance, *(value for curve in panel for value in smooth(curve.values))])
     figure.update_layout(**{**layout(height=height), "showlegend": False})
     training = panel[0].row.stage == "training"
     figure.update_xaxes(title_text="share of the training" if training else "step", ticksuffix=" %" if training else "")
@@ -196,7 +178,7 @@ def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> di
     shades = _shades([one.row for one in over_passes])
     best: dict[str, LabelPasses] = {}
     for one in sorted(over_passes, key=lambda one: weight(strongest_layer(one.row.readings) or one.aucs[PASSES])):
-        if one.course:
+        if one.curve:
             best[one.row.defence.key] = one
     for key, one in best.items():
         colour, opacity = shades[key]
@@ -205,8 +187,8 @@ def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> di
             go.Scatter(
                 name=name,
                 opacity=opacity,
-                x=list(range(1, len(one.course) + 1)),
-                y=one.course,
+                x=list(range(1, len(one.curve) + 1)),
+                y=one.curve,
                 mode="lines+markers",
                 line={"color": colour, "width": 1.6},
                 hovertemplate=f"{name}, {escaped(one.row.attack)}<br>AUC %{{y:.2f}} after %{{x}} passes<extra></extra>",
@@ -214,7 +196,7 @@ def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> di
         )
     figure.add_hline(y=GUESSING, line={"color": BARE, "dash": "dash", "width": 1.2})
     figure.update_layout(**{**layout(height=height), "showlegend": False})
-    lowest = min([GUESSING, *(value for one in best.values() for value in one.course)])
+    lowest = min([GUESSING, *(value for one in best.values() for value in one.curve)])
     figure.update_xaxes(title_text="passes over the data", rangemode="tozero")
     figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
     return plain_figure(figure)
@@ -222,7 +204,7 @@ def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> di
 
 def _passes(one: LabelPasses) -> dict[str, Any]:
     cells = [f"{one.aucs[name].value:.2f}" if name in one.aucs else _NONE for name in BESIDE]
-    where = f"{one.row.attack}, {one.place}" + (f", {len(one.course)} passes" if one.course else "")
+    where = f"{one.row.attack}, {one.place}" + (f", {len(one.curve)} passes" if one.curve else "")
     judged = strongest_layer(one.row.readings)
     return {
         "name": name_of(one.row.defence),
@@ -232,9 +214,9 @@ def _passes(one: LabelPasses) -> dict[str, Any]:
     }
 
 
-def _ends(course: Course, rim: float, colour: str, shared: dict[str, Any]) -> go.Scatter:
-    marked = [(course.median, "circle", "median")] + (
-        [(course.tail, "triangle-up", "95 % quantile")] if course.tail else []
+def _ends(curve: LeakCurve, rim: float, colour: str, shared: dict[str, Any]) -> go.Scatter:
+    marked = [(curve.median, "circle", "median")] + (
+        [(curve.tail, "triangle-up", "95 % quantile")] if curve.tail else []
     )
     return go.Scatter(
         **shared,
@@ -248,11 +230,11 @@ def _ends(course: Course, rim: float, colour: str, shared: dict[str, Any]) -> go
     )
 
 
-def _panels(courses: Iterable[Course]) -> dict[tuple[str, str | None], list[Course]]:
-    """Return the courses of each attack and layer; the cut before all others, then layer by layer."""
-    found: dict[tuple[str, str | None], list[Course]] = {}
-    for course in courses:
-        found.setdefault((course.row.attack, course.median.layer), []).append(course)
+def _panels(curves: Iterable[LeakCurve]) -> dict[tuple[str, str | None], list[LeakCurve]]:
+    """Return the curves of each attack and layer; the cut before all others, then layer by layer."""
+    found: dict[tuple[str, str | None], list[LeakCurve]] = {}
+    for curve in curves:
+        found.setdefault((curve.row.attack, curve.median.layer), []).append(curve)
     layers = list(dict.fromkeys(layer for _, layer in found))
     return dict(sorted(found.items(), key=lambda item: (item[0][1] is not None, layers.index(item[0][1]))))
 
@@ -280,24 +262,24 @@ def legend_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
     return [(names[key], *shade) for key, shade in _shades(rows).items()]
 
 
-def _chance(panel: Sequence[Course]) -> float:
-    return max(GUESSING if course.median.chance is None else course.median.chance for course in panel)
+def _chance(panel: Sequence[LeakCurve]) -> float:
+    return max(GUESSING if curve.median.chance is None else curve.median.chance for curve in panel)
 
 
-def _caption(course: Course) -> str:
-    return f"{course.row.attack}, {place_of(course.median)}"
+def _caption(curve: LeakCurve) -> str:
+    return f"{curve.row.attack}, {place_of(curve.median)}"
 
 
-def _tables(courses: Sequence[Course]) -> list[dict[str, Any]]:
+def _tables(curves: Sequence[LeakCurve]) -> list[dict[str, Any]]:
     """Return a table for each attack: defences by layers, each with median and 95 % quantile."""
     found = []
-    for attack in dict.fromkeys(course.row.attack for course in courses):
-        here = [course for course in courses if course.row.attack == attack]
-        layers = list(dict.fromkeys(course.median.layer for course in here))
-        lines: dict[str, dict[str | None, Course]] = {}
-        for course in here:
-            lines.setdefault(name_of(course.row.defence), {})[course.median.layer] = course
-        top = {name: max(line.values(), key=lambda course: weight(course.median)) for name, line in lines.items()}
+    for attack in dict.fromkeys(curve.row.attack for curve in curves):
+        here = [curve for curve in curves if curve.row.attack == attack]
+        layers = list(dict.fromkeys(curve.median.layer for curve in here))
+        lines: dict[str, dict[str | None, LeakCurve]] = {}
+        for curve in here:
+            lines.setdefault(name_of(curve.row.defence), {})[curve.median.layer] = curve
+        top = {name: max(line.values(), key=lambda curve: weight(curve.median)) for name, line in lines.items()}
         cells = {
             name: [_cell(line.get(layer), line.get(layer) is top[name]) for layer in layers]
             for name, line in lines.items()
@@ -307,10 +289,10 @@ def _tables(courses: Sequence[Course]) -> list[dict[str, Any]]:
     return found
 
 
-def _cell(course: Course | None, top: bool) -> dict[str, Any]:
-    if course is None:
+def _cell(curve: LeakCurve | None, top: bool) -> dict[str, Any]:
+    if curve is None:
         return {"text": _NONE, "chance": "", "tone": "", "top": False}
-    middle, tail = course.median, course.tail
+    middle, tail = curve.median, curve.tail
     text = f"{middle.value:.2f}" + ("" if tail is None else f" / {tail.value:.2f}")
     chance = GUESSING if middle.chance is None else middle.chance
     return {"text": text, "chance": f"{chance:.2f}", "tone": "leaks" if middle.beats_chance() else "", "top": top}

@@ -79,7 +79,7 @@ def layers_section(page: Page) -> Section | None:
             "setting": setting,
             "captions": captions,
             "left": len(profiles) - len(captions),
-            "said": [_said(profile, profile is profiles[0]) for profile in profiles],
+            "said": [_sentences(profile, profile is profiles[0]) for profile in profiles],
             "table": table_of(profiles),
         }
         blocks.append(block)
@@ -95,7 +95,7 @@ def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:
     return [panel for panel in all_panels() if any(panel.name in row.readings for row in rows)]
 
 
-def _said(profile: Profile, first: bool) -> dict[str, Any]:
+def _sentences(profile: Profile, first: bool) -> dict[str, Any]:
     """Name the layer that gives most away by itself.
 
     For the first profile, which is undefended if any is, also say what goes along with what.
@@ -127,7 +127,7 @@ def figure_of(rows: Sequence[LayerRow], least: int = SMALL) -> dict[str, Any]:
 
 def _draw(figure: go.Figure, place: int, panel: Panel, rows: Sequence[LayerRow]) -> None:
     measured = [row for row in rows if panel.name in row.readings]
-    readings = [_bounded(row, panel.name) for row in measured]
+    readings = [_with_bounds(row, panel.name) for row in measured]
     colour = COLOURS[all_panels().index(panel) % len(COLOURS)]
     figure.add_trace(
         go.Scatter(
@@ -165,7 +165,7 @@ def _range(panel: Panel, readings: Sequence[Reading]) -> list[float]:
     return [min(0.0, max(least, -0.5), *(reading.value for reading in readings)) - room, most + room]
 
 
-def _bounded(row: LayerRow, name: str) -> Reading:
+def _with_bounds(row: LayerRow, name: str) -> Reading:
     """Return a reading, with the lower bound as the lower end of an upper one."""
     reading = row.readings[name]
     lower = row.readings.get(name.replace("upper", "lower"), reading)
@@ -173,7 +173,7 @@ def _bounded(row: LayerRow, name: str) -> Reading:
 
 
 def _text(row: LayerRow, panel: Panel) -> str:
-    reading = _bounded(row, panel.name)
+    reading = _with_bounds(row, panel.name)
 
     def number(value: float) -> str:
         return f"{round(value, panel.digits) + 0.0:.{panel.digits}f}"

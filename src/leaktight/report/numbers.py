@@ -94,13 +94,13 @@ def _significant(value: float) -> str:
 def checks_section(page: Page) -> Section:
     """Show the cells whose answer is known: controls must be exact, null views must be at chance."""
     checks = [_check(record) for record in page.records if record.cell.purpose == "control" or _is_null(record)]
-    controls = [_controlled(record) for record in page.records if record.cell.purpose == "control"]
-    kinds = [kind for kind in leak_kinds() if kind in (controls or [_controlled(None)])]
+    controls = [_control_kind(record) for record in page.records if record.cell.purpose == "control"]
+    kinds = [kind for kind in leak_kinds() if kind in (controls or [_control_kind(None)])]
     values = {"checks": checks, "controls": [kind.control for kind in kinds if kind.control]}
     return Section("checks", "Checks of the instruments", "checks.html", values)
 
 
-def _controlled(record: Record | None) -> LeakKind:
+def _control_kind(record: Record | None) -> LeakKind:
     """Return the kind of leak whose answer a control cell knows; of one that did not get so far, the first."""
     kinds = leak_kinds()
     return next((kind for kind in kinds if record is not None and kind.is_exact(record) is not None), kinds[0])

@@ -89,7 +89,7 @@ def tradeoff_section(page: Page) -> Section | None:
             plots[f"plot-tradeoff-{place}"] = figure
             utility = next((j.worst.utility for j in judged if j.worst.utility is not None), None)
             captions[f"plot-tradeoff-{place}"] = f"{capital(utility_name(utility))} against {leak}{suffix}"
-        for number, line in enumerate(_swept(kind, judged)):
+        for number, line in enumerate(_sweep_lines(kind, judged)):
             name = f"plot-strength-{place}-{number}"
             plots[name] = over_strength(kind, line)
             captions[name] = f"{capital(line.name)}: {leak} over strength{suffix}"
@@ -101,7 +101,9 @@ def tradeoff_section(page: Page) -> Section | None:
 def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     """Return accuracy against what the strongest attack gets of one kind of leak: a line for each kind of defence."""
     placed = [
-        (j, drawn) for j in judged if j.worst.utility is not None and (drawn := j.kind.drawn(j.worst)) is not None
+        (j, drawn)
+        for j in judged
+        if j.worst.utility is not None and (drawn := j.kind.chart_reading(j.worst)) is not None
     ]
     placed = [(j, drawn) for j, drawn in placed if drawn.name == placed[0][1].name]
     if not placed:
@@ -136,7 +138,7 @@ def _settings(axis: Axis) -> dict[str, Any]:
 
 def _line(kind: LeakKind, line: Line, colour: str, symbol: str, scale: float) -> go.Scatter:
     utilities = [row.utility for row in line.rows if row.utility is not None]
-    leaks = [drawn for row in line.rows if (drawn := kind.drawn(row)) is not None]
+    leaks = [drawn for row in line.rows if (drawn := kind.chart_reading(row)) is not None]
     return go.Scatter(
         name=line.name,
         x=[_scale(reading) * reading.value for reading in utilities],
@@ -190,7 +192,7 @@ def over_strength(kind: LeakKind, line: Line) -> dict[str, Any]:
     return plain_figure(figure)
 
 
-def _swept(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
+def _sweep_lines(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
     """Return the lines over a strength, each from no defence on, of which all points have the same reading."""
     bare = tuple(j.worst for j in judged if is_undefended(j.defence))[:1]
     lines = [
@@ -209,7 +211,7 @@ def _name(reading: Reading | None) -> str:
 
 def _gradual(kind: LeakKind, row: Row) -> Reading | None:
     """Return a reading that moves before the one that decides does, where there is one."""
-    return kind.finer(row) or kind.drawn(row)
+    return kind.finer(row) or kind.chart_reading(row)
 
 
 def _scale(utility: Reading | None) -> float:

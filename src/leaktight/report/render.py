@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
 from leaktight.findings.kind import leak_kinds
-from leaktight.findings.redaction import number_seeds, redacted, without_seeds
+from leaktight.findings.redaction import number_seeds, redact_records, without_seeds
 from leaktight.findings.summary import Summary
 from leaktight.plans.plan import Plan
 from leaktight.report.characteristic import characteristic_section
@@ -92,7 +92,8 @@ def render(
     whole = records if redact else None
     if redact:
         numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
-        records, plan, gallery = redacted(records, numbers, pairs=True), without_seeds(plan, numbers), _no_pictures
+        records, plan = redact_records(records, numbers, pairs=True), without_seeds(plan, numbers)
+        gallery = _no_pictures
     page = Page.of(records, plan, versions, gallery, redact, whole, None if redact else summary)
     found = [
         section for make in (all_sections() if sections is None else sections) if (section := make(page)) is not None
@@ -135,11 +136,11 @@ def _no_pictures(key: str) -> None:
 def _environment() -> Environment:
     loader = FileSystemLoader(_HERE)
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters["tied"] = _tied
+    made.filters["tied"] = _tie_units
     return made
 
 
-def _tied(text: str) -> str:
+def _tie_units(text: str) -> str:
     """Keep numbers and their units on one line."""
     return _UNIT.sub("\u00a0", text)
 

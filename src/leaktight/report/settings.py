@@ -87,14 +87,14 @@ def parameters_section(page: Page) -> Section:
     """Show every setting: each scenario, defence and probe once, and each cell with which of them it used."""
     cells = [record.cell for record in page.records]
     groups = {
-        "Scenarios": _numbered((cell.scenario, cell.scenario.kind) for cell in cells),
-        "Defences": _numbered((cell.defence, name_of(cell.defence)) for cell in cells),
-        "Attacks and measures": _numbered((cell.probe, label_of(cell)) for cell in cells),
+        "Scenarios": _number((cell.scenario, cell.scenario.kind) for cell in cells),
+        "Defences": _number((cell.defence, name_of(cell.defence)) for cell in cells),
+        "Attacks and measures": _number((cell.probe, label_of(cell)) for cell in cells),
     }
     letters = dict(zip(groups, "SDA", strict=True))
     shown = {
         title: [
-            {"mark": f"{letters[title]}{number}", "name": name, "settings": lines_of(_told(value, page.redact))}
+            {"mark": f"{letters[title]}{number}", "name": name, "settings": lines_of(_settings_of(value, page.redact))}
             for value, name, number in values.values()
         ]
         for title, values in groups.items()
@@ -125,11 +125,11 @@ def _notes(notes: Mapping[str, float]) -> list[str]:
     return [*budgets, *(f"{name} {value:.4g}" for name, value in other_notes(notes).items())]
 
 
-def _told(value: Value, redact: bool) -> dict[str, Any]:
+def _settings_of(value: Value, redact: bool) -> dict[str, Any]:
     return without_places(value) if redact else value.to_dict()
 
 
-def _numbered(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str, int]]:
+def _number(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str, int]]:
     found: dict[str, tuple[Value, str, int]] = {}
     for value, name in values:
         found.setdefault(value.key, (value, name, len(found) + 1))
@@ -157,7 +157,7 @@ def lines_of(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
 def reproduce_section(page: Page) -> Section:
     """Say with what this was made, and how to make it again."""
     seconds = sum(record.seconds for record in page.records)
-    plan = _told(page.plan, page.redact)
+    plan = _settings_of(page.plan, page.redact)
     if page.redact:
         plan["grid"]["seeds"] = "withheld"
     values = {

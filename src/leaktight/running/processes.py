@@ -8,22 +8,19 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from types import TracebackType
-from typing import Any, Generic, Self
+from typing import Any
 
 import torch
 
-from leaktight.core.errors import LeaktightError
 from leaktight.running.file_cache import Folder
+from leaktight.running.parallel_pool import ParallelPool, Worker
 from leaktight.running.serial import Serial
-from leaktight.running.worker_pool import PoolResult, Result, Task, TaskQueue, Worker, WorkerPool, Workers, WorkerSetup
+from leaktight.running.worker_pool import PoolResult, Result, Task, WorkerPool, Workers, WorkerSetup
 
-STARTS = 3
-"""How many processes in a row may end before they are ready: one may be killed then, but not every time."""
 _READY, _ADVANCE, _DONE = b"ready", b"advance", b"done"
 _PATIENCE = 5.0
 
@@ -34,13 +31,11 @@ class _Worker(Worker[Any]):
     connection: Connection
 
 
-class Processes(Generic[Task, Result]):
+class Processes(ParallelPool[Task, Result, _Worker]):
     """Does tasks in worker processes.
 
-    A process that dies costs its task another attempt in a fresh process; a task that takes its process down twice is
-    given up. A process that dies while it starts is started again, some times. Processes are started afresh (not
-    forked), share the folder of the setup, ignore Ctrl-C (whoever started them ends them) and end themselves when the
-    process that started them is gone.
+    Processes are started afresh (not forked), share the folder of the setup, ignore Ctrl-C (whoever started them ends
+    them) and end themselves when the process that started them is gone.
 
     Args:
         workers: how many processes, at least 1.
@@ -48,44 +43,18 @@ class Processes(Generic[Task, Result]):
     """
 
     def __init__(self, workers: int, setup: WorkerSetup[Task, Result]) -> None:
+        super().__init__(workers)
         self._setup = setup
-        self._waiting: TaskQueue[Task] = TaskQueue()
-        self._workers: list[_Worker] = []
-        self._size = workers
-        self._failed_starts = 0
 
-    def submit(self, task: Task) -> None:
-        """Take a task."""
-        self._waiting.add(task)
-        self._assign()
+    def _start_worker(self) -> _Worker:
+        return _start_process(self._setup)
 
-    def next(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result]:
-        """Wait for the first result of any worker."""
-        while True:
-            # Not before the last result was written: what is finished is then never more than one task behind for each
-            # worker.
-            self._assign()
-            result = self._receive(advance)
-            if result is not None:
-                return result
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End every worker, busy or not."""
-        for worker in self._workers:
+    def _end(self, workers: Sequence[_Worker]) -> None:
+        for worker in workers:
             worker.connection.close()
             worker.process.terminate()
-        for worker in self._workers:
+        for worker in workers:
             _reap(worker.process)
-        self._workers.clear()
-        self._waiting.clear()
-
-    def _assign(self) -> None:
-        self._waiting.assign(self._workers, self._size, lambda: _start_worker(self._setup), self._give)
 
     def _give(self, worker: _Worker, task: Task) -> None:
         worker.task = task
@@ -97,13 +66,12 @@ class Processes(Generic[Task, Result]):
             return
 
     def _receive(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result] | None:
-        """Wait until a worker sends something or dies; return the result, if that is what it sent."""
         readable = multiprocessing.connection.wait([worker.connection for worker in self._workers])
         worker = next(worker for worker in self._workers if worker.connection in readable)
         try:
             what, *numbers = worker.connection.recv_bytes().split()
             if what == _READY:
-                worker.ready, self._failed_starts = True, 0
+                self._mark_ready(worker)
                 return None
             if what == _ADVANCE:
                 if worker.task is not None:
@@ -111,22 +79,18 @@ class Processes(Generic[Task, Result]):
                 return None
             parts = tuple(worker.connection.recv_bytes() for _ in range(int(numbers[0])))
         except (EOFError, OSError):
-            return self._reap_worker(worker)
+            return self._lose(worker)
         task, worker.task = worker.task, None
         return PoolResult(task, task.decode(parts)) if task is not None else None
 
-    def _reap_worker(self, worker: _Worker) -> PoolResult[Task, Result] | None:
-        """Remove a dead worker; its task is tried again, or given up."""
-        self._workers.remove(worker)
+    def _lose(self, worker: _Worker) -> PoolResult[Task, Result] | None:
         worker.connection.close()
-        code = _reap(worker.process)
-        self._failed_starts += not worker.ready
-        if self._failed_starts >= STARTS:
-            raise LeaktightError(
-                f"A worker process could not start ({_describe_exit(code)}). "
-                'In a script, start the work under `if __name__ == "__main__":`, or use one worker.'
-            )
-        return None if worker.task is None else self._waiting.retry(worker.task, _describe_exit(code))
+        ending = _describe_exit(_reap(worker.process))
+        fault = (
+            f"A worker process could not start ({ending}). "
+            'In a script, start the work under `if __name__ == "__main__":`, or use one worker.'
+        )
+        return self._replace(worker, ending, fault)
 
 
 def start_pool(workers: Workers, setup: WorkerSetup[Task, Result]) -> WorkerPool[Task, Result]:
@@ -136,7 +100,7 @@ def start_pool(workers: Workers, setup: WorkerSetup[Task, Result]) -> WorkerPool
     return Serial(setup) if workers == 1 else Processes(workers, setup)
 
 
-def _start_worker(setup: WorkerSetup[Any, Any]) -> _Worker:
+def _start_process(setup: WorkerSetup[Any, Any]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there, setup), name="leaktight-worker", daemon=True)

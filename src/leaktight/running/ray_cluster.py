@@ -276,8 +276,7 @@ def _join(ray: ModuleType, address: str) -> None:
         ray.shutdown()
         raise InvalidValue(
             f"The Ray at `{address}` is {len(machines)} machines that speak without TLS, and models and private heads "
-            "would travel. "
-            "Start it with `RAY_USE_TLS=1` and certificates, and set the same here."
+            "would travel. Start it with `RAY_USE_TLS=1` and certificates, and set the same here."
         )
 
 

@@ -9,16 +9,14 @@ import queue
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType, TracebackType
-from typing import Any, Generic, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
 
-from leaktight.core.errors import LeaktightError
 from leaktight.running.file_cache import Folder, MemoryCache
-from leaktight.running.worker_pool import PoolResult, Result, Task, TaskQueue, Worker, WorkerSetup
+from leaktight.running.parallel_pool import ParallelPool, Worker
+from leaktight.running.worker_pool import PoolResult, Result, Task, WorkerSetup
 
-STARTS = 3
-"""How many workers in a row may die before they are ready; a machine may be lost meanwhile, but not every time."""
 KEPT = 8
 """How many of the latest files stay in Ray's store, for workers that need them next."""
 
@@ -29,12 +27,11 @@ class _Worker(Worker[Any]):
     stream: Any
 
 
-class RayWorkers(Generic[Task, Result]):
+class RayWorkers(ParallelPool[Task, Result, _Worker]):
     """Does tasks on Ray; see `ray_cluster.Cluster`, which makes it.
 
-    An actor that dies, alone or with its machine, costs its task another attempt by a fresh one; a task that this
-    happens to twice is given up. Files that tasks need go out through Ray's store, once for each machine; those that
-    they make come back with the result.
+    An actor may die alone or with its machine. Files that tasks need go out through Ray's store, once for each machine;
+    those that they make come back with the result.
 
     Args:
         ray: the package, connected.
@@ -43,41 +40,15 @@ class RayWorkers(Generic[Task, Result]):
     """
 
     def __init__(self, ray: ModuleType, workers: int, setup: WorkerSetup[Task, Result]) -> None:
-        self._ray, self._size, self._setup = ray, workers, setup
+        super().__init__(workers)
+        self._ray, self._setup = ray, setup
         self._folder = Folder(setup.folder)
-        self._waiting: TaskQueue[Task] = TaskQueue()
-        self._workers: list[_Worker] = []
         self._stored: OrderedDict[str, Any] = OrderedDict()
-        self._failed_starts = 0
 
-    def submit(self, task: Task) -> None:
-        """Take a task."""
-        self._waiting.add(task)
-        self._assign()
-
-    def next(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result]:
-        """Wait for the first result of any worker."""
-        while True:
-            self._assign()
-            result = self._receive(advance)
-            if result is not None:
-                return result
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End every worker, busy or not, and free what is in the store."""
-        for worker in self._workers:
+    def _end(self, workers: Sequence[_Worker]) -> None:
+        for worker in workers:
             self._kill(worker)
-        self._workers.clear()
         self._stored.clear()
-        self._waiting.clear()
-
-    def _assign(self) -> None:
-        self._waiting.assign(self._workers, self._size, self._start_worker, self._give)
 
     def _start_worker(self) -> _Worker:
         make = self._ray.remote(RayWorker).options(num_cpus=1, max_restarts=0, max_task_retries=0)
@@ -106,16 +77,20 @@ class RayWorkers(Generic[Task, Result]):
         return files
 
     def _receive(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result] | None:
-        """Wait until a worker sends something or dies; return the result, if that is what it sent."""
         streams = {id(worker.stream): worker for worker in self._workers if worker.stream is not None}
         [readable], _ = self._ray.wait([worker.stream for worker in streams.values()], num_returns=1)
         worker = streams[id(readable)]
         try:
             item = self._ray.get(next(readable) if worker.ready else readable)
         except (self._ray.exceptions.RayError, StopIteration) as error:
-            return self._reap_worker(worker, error)
+            self._kill(worker)
+            fault = (
+                f"A worker could not start on Ray ({_last_line(error)}). Install the same Leaktight on every machine."
+            )
+            return self._replace(worker, "lost by Ray", fault)
         if not worker.ready:
-            worker.ready, worker.stream, self._failed_starts = True, None, 0
+            self._mark_ready(worker)
+            worker.stream = None
             return None
         if worker.task is None:
             return None
@@ -128,19 +103,6 @@ class RayWorkers(Generic[Task, Result]):
                 self._folder.write(name, item["files"][name])
         task, worker.task, worker.stream = worker.task, None, None
         return PoolResult(task, task.decode(item["parts"]))
-
-    def _reap_worker(self, worker: _Worker, error: BaseException) -> PoolResult[Task, Result] | None:
-        """Remove a dead worker; its task is tried again, or given up."""
-        self._workers.remove(worker)
-        self._kill(worker)
-        if not worker.ready:
-            self._failed_starts += 1
-            if self._failed_starts >= STARTS:
-                raise LeaktightError(
-                    f"A worker could not start on Ray ({_last_line(error)}). Install the same Leaktight on every "
-                    "machine."
-                ) from error
-        return None if worker.task is None else self._waiting.retry(worker.task, "lost by Ray")
 
     def _kill(self, worker: _Worker) -> None:
         with contextlib.suppress(self._ray.exceptions.RayError, ValueError):

@@ -176,7 +176,7 @@ class _Scheduler:
         Returns:
             For each of them what changed, and the cells that are to be computed.
         """
-        settled = {key: made for key, made in self._store.settled().items() if key in planned}
+        settled = {key: made for key, made in self._store.settled_digests().items() if key in planned}
         outdated = {key: made for key, made in settled.items() if made != self._fingerprints[key].digest}
         before = {made: self._store.fingerprint(made) for made in set(outdated.values())}
         changes = [self._fingerprints[key].changes(before[made]) for key, made in outdated.items()]

@@ -119,7 +119,7 @@ class Store:
             whole = (*row, digest(*row), pictures, digest(pictures))
             self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", whole)
 
-    def settled(self) -> dict[str, str]:
+    def settled_digests(self) -> dict[str, str]:
         """Return the digest of the fingerprint of every cell that was done or refused, by its key."""
         ended = (Status.DONE, Status.REFUSED)
         return {key: made for key, status, _, made, _ in self._read_rows("cells") if status in ended}
@@ -274,7 +274,7 @@ def lock_file(path: Path) -> sqlite3.Connection:
 
 _EXPLAINED = {
     sqlite3.SQLITE_FULL: "The disk is full, and a cell could not be written to `{path}`. Finished cells are kept: "
-    "free some space and run the same command to go on.",
+    "free some space and run the same command to resume.",
     sqlite3.SQLITE_BUSY: "Another process is writing to `{path}`. Wait until it has ended, or choose another folder.",
     sqlite3.SQLITE_LOCKED: "Another process is writing to `{path}`. Wait until it has ended, or choose another folder.",
     sqlite3.SQLITE_NOTADB: "The file `{path}` is not a store that can be read. Move it away, or choose another folder.",

@@ -102,8 +102,8 @@ class TimeBudget(Value):
             "training runs"
         )
         return (
-            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training runs"
-            f"{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
+            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training "
+            f"runs{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
             f"{100 * self.effort:.0f} % of its usual "
             f"effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
@@ -205,8 +205,7 @@ def _check_training(taken: float, seconds: float) -> None:
     if taken >= AIM * seconds:
         raise InvalidValue(
             f"The training runs of this plan alone take about {_spell(taken)}. Give a longer budget than "
-            f"{_spell(seconds)}, or fewer "
-            "rounds, defences or seeds."
+            f"{_spell(seconds)}, or fewer rounds, defences or seeds."
         )
 
 
@@ -229,7 +228,7 @@ def _training_cost(plan: Plan, workers: int) -> Cost:
 
 def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
     """Estimate the seconds of one training run, by the share of its rounds."""
-    length = getattr(scenario, "length", 0)
+    length = scenario.length
     if not length:
         return partial(_line, _time(partial(scenario.train, defence, plan.grid.seeds[0])), 0.0)
     short, longer = (_time(partial(scenario.shorten(count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
@@ -239,12 +238,12 @@ def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
 
 def _shorten(plan: Plan, scenario: Scenario, share: float) -> Scenario:
     """Return the scenario with a share of its rounds, but no fewer than a plan needs that watches the training run."""
-    length, victims = getattr(scenario, "length", 0), plan.grid.victims
+    length, victims = scenario.length, plan.grid.victims
     if share == 1 or not length:
         return scenario
     least = 1
     if isinstance(victims, int) and "training" in plan.grid.stages:
-        least = victims + getattr(scenario, "moments", 0)
+        least = scenario.least_rounds(victims)
     return scenario.shorten(min(length, max(least, int(share * length))))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -11,9 +10,6 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from leaktight.core.scenario import Progress
 from leaktight.running.file_cache import FileCache
-
-ATTEMPTS = 2
-"""How often a task is tried whose worker dies."""
 
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
@@ -119,67 +115,3 @@ Workers = int | Callable[[WorkerSetup[Any, Any]], WorkerPool[Any, Any]]
 
 As a number, 1 is the caller's own process.
 """
-
-
-@dataclasses.dataclass(kw_only=True)
-class Worker(Generic[Task]):
-    """One of a pool: whether it has started, and what it is doing."""
-
-    ready: bool = False
-    task: Task | None = None
-
-
-_W = TypeVar("_W", bound=Worker[Any])
-
-
-class TaskQueue(Generic[Task]):
-    """Tasks that wait for a worker, in order.
-
-    A task whose worker died is the next, and is given up when that happens again.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> waiting = TaskQueue()
-        >>> task = SimpleNamespace(name="one")
-        >>> waiting.retry(task, "signal SIGKILL"), len(waiting)
-        (None, 1)
-        >>> waiting.retry(waiting.take(), "signal SIGKILL").lost
-        'The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims.'
-    """
-
-    def __init__(self) -> None:
-        self._tasks: deque[Task] = deque()
-        self._deaths: Counter[str] = Counter()
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def add(self, task: Task) -> None:
-        """Queue a task."""
-        self._tasks.append(task)
-
-    def take(self) -> Task:
-        """Return the next one."""
-        return self._tasks.popleft()
-
-    def assign(self, workers: list[_W], most: int, start: Callable[[], _W], give: Callable[[_W, Task], None]) -> None:
-        """Give tasks to idle workers; start as many more as there is work for, up to so many."""
-        busy = sum(worker.task is not None for worker in workers)
-        while len(workers) < min(most, busy + len(self)):
-            workers.append(start())
-        for worker in workers:
-            if worker.task is None and worker.ready and self:
-                give(worker, self.take())
-
-    def retry(self, task: Task, ending: str) -> PoolResult[Task, Any] | None:
-        """Take back a task whose worker ended like this; return its result if it is not tried again."""
-        self._deaths[task.name] += 1
-        if self._deaths[task.name] < ATTEMPTS:
-            self._tasks.appendleft(task)
-            return None
-        memory = "If memory is short, use fewer workers or fewer victims."
-        return PoolResult(task, lost=f"The worker process died {ATTEMPTS} times ({ending}). {memory}")
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._tasks.clear()

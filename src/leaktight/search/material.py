@@ -99,8 +99,7 @@ def _scored_examples(search: Search, data: Data) -> Batch:
         if len(unused) < search.images:
             raise InvalidValue(
                 f"The `images` of a search must be at most {max(rest, len(unused))}: test images after the first "
-                f"{ATTACKED}, or "
-                f"training images beside the share that is trained on. Got {search.images} instead."
+                f"{ATTACKED}, or training images beside the share that is trained on. Got {search.images} instead."
             )
         found = data.train.take(unused[: search.images])
     if len(torch.unique(found.labels)) < 2:

@@ -47,23 +47,23 @@ class Measurement:
         self.image_scores += len(candidates) * (stop - start)
         tasks = {candidate: ScoreTask("privacy", start, stop, candidate.acts) for candidate in candidates}
         self._score(list(tasks.values()), text, self._later(len(candidates), stop))
-        return {candidate: self._known(task) for candidate, task in tasks.items()}
+        return {candidate: self._read_scores(task) for candidate, task in tasks.items()}
 
     def accuracy(self, candidates: Sequence[Candidate]) -> list[float]:
         """Return the accuracy score of each candidate."""
         tasks = [ScoreTask("accuracy", 0, self._images, candidate.acts) for candidate in candidates]
         self._score(tasks, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))
-        return [self._known(task).item() for task in tasks]
+        return [self._read_scores(task).item() for task in tasks]
 
-    def untransformed(self) -> tuple[Tensor, float]:
+    def score_plain(self) -> tuple[Tensor, float]:
         """Return the privacy score of each image as it is, and the accuracy score of all."""
         nothing: Indices = ()
         parts = [ScoreTask("privacy", start, stop, nothing) for start, stop in blocks(self._images)]
         whole = ScoreTask("accuracy", 0, self._images, nothing)
         self._score([*parts, whole], "images as they are", 0)
-        return torch.cat([self._known(part) for part in parts]), self._known(whole).item()
+        return torch.cat([self._read_scores(part) for part in parts]), self._read_scores(whole).item()
 
-    def _known(self, task: ScoreTask) -> Tensor:
+    def _read_scores(self, task: ScoreTask) -> Tensor:
         return torch.tensor(self._journal.known[task], dtype=torch.float64)
 
     def _later(self, candidates: int, stop: int) -> int:

@@ -120,7 +120,7 @@ def _is_trained(path: Path, fingerprint: str) -> bool:
 
 def _choose(settings: Search, measure: Measurement) -> Result:
     """Draw candidates until enough can be chosen, and return the choice."""
-    plain, base = measure.untransformed()
+    plain, base = measure.score_plain()
     candidates: dict[Indices, Candidate] = {}
     for number in range(DRAWS):
         rng = stream(settings.seed, "search", "candidates", number)
@@ -147,8 +147,7 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     raise InvalidValue(
         f"A search needs {settings.policies} policies that share no function and whose accuracy score is at least "
         f"{settings.threshold * base:.4g}, {settings.threshold:g} times that of untransformed images. It found fewer "
-        "in "
-        f"{settings.candidates * DRAWS} draws; raise the threshold, or ask for fewer policies."
+        f"in {settings.candidates * DRAWS} draws; raise the threshold, or ask for fewer policies."
     )
 
 

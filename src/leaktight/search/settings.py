@@ -80,7 +80,7 @@ class Search(Value):
 
     @field_validator("library")
     @classmethod
-    def _known(cls, library: tuple[int, ...]) -> tuple[int, ...]:
+    def _check_library(cls, library: tuple[int, ...]) -> tuple[int, ...]:
         strange = [index for index in library if not 0 <= index < len(LIBRARY)]
         if strange:
             raise ValueError(f"must be made of indices in 0..{len(LIBRARY) - 1}. Got {strange[0]} instead.")

@@ -307,6 +307,5 @@ def _near(who: str, what: str, measured: float, stated: float, error: float) -> 
     require(
         abs(measured - stated) <= allowed,
         f"{who} must state the law of its noise. Standardised by its channel, its messages have {what} of "
-        f"{measured:.3g}, "
-        f"which must be {stated:g} within {allowed:.2g}.",
+        f"{measured:.3g}, which must be {stated:g} within {allowed:.2g}.",
     )

@@ -33,7 +33,7 @@ def check_value(value: Registered) -> None:
         _refuses(final, {**value.to_dict(), "no_such_setting": 1}),
         f"{kind} must refuse a setting that it does not have.",
     )
-    require(_frozen(value), f"{kind} must be frozen. Its settings can be changed.")
+    require(_is_frozen(value), f"{kind} must be frozen. Its settings can be changed.")
     for name, field in final.model_fields.items():
         setting = getattr(value, name)
         require(
@@ -64,7 +64,7 @@ def _refuses(final: type[Registered], settings: dict[str, object]) -> bool:
     return False
 
 
-def _frozen(value: Registered) -> bool:
+def _is_frozen(value: Registered) -> bool:
     try:
         value.__setattr__("kind", "other")
     except ValidationError:

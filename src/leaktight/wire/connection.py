@@ -59,7 +59,7 @@ class Connection:
                 continue
             self._last_send = time.monotonic()
             return
-        raise self._lost()
+        raise self._loss()
 
     def receive(self, *sorts: Sort) -> Frame:
         """Return the next frame, which must be of one of these sorts.
@@ -74,7 +74,7 @@ class Connection:
             frame = self._in.get(block=not self.ended.is_set(), timeout=self.patience)
         except queue.Empty:
             if self.ended.is_set():
-                raise self._lost() from None
+                raise self._loss() from None
             raise Lost(f"{self.peer} is connected and sent nothing for {self.patience:g} s.") from None
         self.response_time = time.monotonic() - self._last_send
         if isinstance(frame, LeaktightError):
@@ -104,7 +104,7 @@ class Connection:
 
     def feed(self, contents: Iterable[bytes]) -> None:
         """Take in messages until they end; called by the transport, and returns when nobody receives any more."""
-        end: LeaktightError = self._lost()
+        end: LeaktightError = self._loss()
         try:
             for content in contents:
                 self.received += len(content)
@@ -140,5 +140,5 @@ class Connection:
                 continue
         return False
 
-    def _lost(self) -> Lost:
+    def _loss(self) -> Lost:
         return Lost(f"The connection to {self.peer} ended.")

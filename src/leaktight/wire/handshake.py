@@ -137,8 +137,7 @@ def common_steps(feature: Sequence[int], label: Sequence[int]) -> tuple[int, int
     if not pairs:
         raise PeerFault(
             f"The parties must have a step in common. The feature party can resume from {_or(feature)}, the label "
-            "party "
-            f"from {_or(label)}; bring back an earlier checkpoint, or start both anew."
+            f"party from {_or(label)}; bring back an earlier checkpoint, or start both anew."
         )
     theirs, ours = max(pairs)
     return ours, theirs

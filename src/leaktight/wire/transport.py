@@ -224,8 +224,7 @@ def _fault(error: Any, peer: str, wire: Wire) -> LeaktightError:
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return Rejected(
             f"The other side at {wire.address} must be {peer} of the same version of leaktight, waiting for this "
-            "party. "
-            "It is not."
+            "party. It is not."
         )
     return Lost(f"The connection to {peer} ended.")
 

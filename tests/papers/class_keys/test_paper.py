@@ -5,7 +5,7 @@ from typing import Any
 
 from leaktight.papers import Order, Records, Tables, find_paper
 from leaktight.papers.class_keys import CHOSEN, EACH, PAPER, SCORED
-from leaktight.papers.class_keys.experiments import BEYOND
+from leaktight.papers.class_keys.gan_attack import BEYOND
 from leaktight.papers.class_keys.regression import ACCURACY
 from leaktight.papers.class_keys.scales import scope_of
 from leaktight.papers.paper import Plans

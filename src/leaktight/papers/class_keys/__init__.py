@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from leaktight.papers.class_keys import (
     distances,
-    experiments,
+    gan_attack,
     key_overlap,
     learning,
     other_defences,
@@ -75,7 +75,7 @@ PAPER: Paper[Scope] = Paper(
         for module in (
             key_overlap,
             learning,
-            experiments,
+            gan_attack,
             distances,
             several_attackers,
             other_defences,

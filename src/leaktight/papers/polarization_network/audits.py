@@ -12,7 +12,6 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.findings.characteristic import DISTANCES
 from leaktight.findings.rows import RATIO
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam
@@ -32,6 +31,8 @@ from leaktight.probes import Utility
 METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR(), SearchGap())
 ATTACK, ADAPTIVE, LABELS = "fan2020", "fan2020-adaptive", "label_reading"
 MEMBERSHIP = "membership"
+DISTANCES = {"reconstruction": "rmse_relative", MEMBERSHIP: "label_distance", "tracing": "tracing_distance"}
+"""What the paper's attacks are after, and the reading that says how far from it they end."""
 Compare = Callable[[Reading | None, Reading | None], Reading | None]
 FOCUS = "CIFAR10"
 """The data set that the claims are about, where it was measured."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.findings.characteristic import DISTANCES, cap_reading
+from leaktight.findings.characteristic import cap_reading
 from leaktight.metrics.tradeoff import Point
 from leaktight.papers.check import Check, above
 from leaktight.papers.comparison import difference
@@ -79,7 +79,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
         for study in studies
         for sweep in study.sweeps
         for batch_size in sweep.batch_sizes
-        for attack in DISTANCES
+        for attack in audits.DISTANCES
         for mechanism, knowing in mechanisms
     ]
 

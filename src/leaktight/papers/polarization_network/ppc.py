@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.core.defence import Defence
-from leaktight.findings.characteristic import DISTANCES
 from leaktight.metrics.tradeoff import region
 from leaktight.papers.check import Check, at_least
 from leaktight.papers.comparison import difference, mean_of
@@ -85,15 +84,15 @@ def _point(study: Study, records: Records, name: str, strength: float, defence: 
         **columns("accuracy", audits.accuracy(study, records, defence)),
     }
     knowing = name in MODELLED
-    for aim in DISTANCES:
+    for aim in audits.DISTANCES:
         row |= columns(aim, audits.distance(study, records, aim, defence, batch_size))
     row |= columns(
         audits.LABELS, audits.distance(study, records, audits.MEMBERSHIP, defence, batch_size, audits.LABELS)
     )
-    for aim in DISTANCES:
+    for aim in audits.DISTANCES:
         adaptive = audits.distance(study, records, aim, defence, batch_size, audits.ADAPTIVE) if knowing else None
         row |= columns(f"adaptive_{aim}", adaptive)
-    for aim in DISTANCES:
+    for aim in audits.DISTANCES:
         row |= columns(f"strongest_{aim}", audits.strongest_distance(study, records, aim, defence, batch_size, knowing))
     return row
 

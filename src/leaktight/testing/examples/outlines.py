@@ -26,7 +26,7 @@ class Outlines(LeakKind):
         """Return what rows are judged by; a row without it is not about outlines."""
         return row.reading(EDGES, "raw")
 
-    def found(self, row: Row) -> str:
+    def clause(self, row: Row) -> str:
         """Say what an attack got, as the middle of a sentence."""
         return f"outlines come back with an edge error of {self.short(row)}"
 

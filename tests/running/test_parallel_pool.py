@@ -1,4 +1,4 @@
-"""Worker pools: tasks go to idle workers in order, and no more workers start than there is work for."""
+"""Parallel pools: tasks go to idle workers in order, and no more workers start than there is work for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leaktight.running.worker_pool import TaskQueue, Worker
+from leaktight.running.parallel_pool import TaskQueue, Worker
 
 
 def assign(tasks: int, workers: list[Worker[Any]], most: int) -> tuple[TaskQueue[Any], list[tuple[int, str]]]:

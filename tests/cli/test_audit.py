@@ -172,5 +172,15 @@ def test_plans_from_words() -> None:
         choose_plan(None, "quick", "mlp", None, "classifier.2")
 
 
+def test_settings_of_an_own_model_from_words() -> None:
+    words = {"batch_norm": "eval", "output": "logits", "weights": "net.safetensors"}
+    [scenario] = choose_plan(None, "quick", "mine.models:net", None, **words).scenarios.values()
+    assert {name: dict(scenario.model)[name] for name in words} == words
+    [plain] = choose_plan(None, "quick", "mine.models:net", None, batch_norm=None).scenarios.values()
+    assert plain.model.batch_norm == "train"
+    with pytest.raises(InvalidValue, match=r"`--batch-norm` is a setting of your own model. Give that with `--model"):
+        choose_plan(None, "quick", "resnet20", None, batch_norm="train")
+
+
 def test_cores() -> None:
     assert cores() >= 1

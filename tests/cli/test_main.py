@@ -15,6 +15,8 @@ COMMANDS = (
     "audit",
     "attack-more",
     "report",
+    "gate",
+    "compare",
     "layers",
     "search",
     "reproduce",

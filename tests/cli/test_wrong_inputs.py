@@ -159,12 +159,16 @@ TABLE: dict[str, tuple[tuple[str, ...], str, str]] = {
     "another program's database": ((*AUDIT, "--out", "other"), toml(), "The file `other/audit.sqlite` is not an audit store. Choose another folder."),
     "a newer store": (("export", "newer"), "", "The store `newer/audit.sqlite` has format 99, and this release reads format 3. Use the release that wrote it, or choose another folder."),
     "no audit to report": (("report", "nowhere"), "", "There is no audit in `nowhere`. Name the folder that `leaktight audit --out` wrote to."),
-    "unknown format": (("export", "noise", "--format", "xml"), "", "'xml' is not one of 'jsonl', 'csv', 'summary'."),
+    "unknown format": (("export", "noise", "--format", "xml"), "", "'xml' is not one of 'jsonl', 'csv', 'summary', 'schema'."),
     "export to nowhere": (("export", "AUDITED", "--out", "file/readings.csv"), "", "The folder `file` cannot be made: file exists. Choose another one."),
     "init over a file": (("init", "file"), "", "There is a file `file` already. Name another one, or move it away."),
     "unknown family": (("list", "defenses"), "", "There is no family named `defenses`. Did you mean `defences`?"),
     "unknown thing to explain": (("explain", "gausian_noise"), "", "There is no kind or preset named `gausian_noise`. Did you mean `gaussian_noise`?"),
-    "unknown command": (("audits",), "", "No such command 'audits'."),
+    "unknown command": (("audits",), "", "No such command 'audits'. Did you mean `audit`?"),
+    "unknown option": (("audit", "--modle", "mlp"), "", "No such option '--modle'. Did you mean `--model`?"),
+    "an option that is no slip": (("audit", "--colour", "red"), "", "No such option '--colour'."),
+    "knows less than its attack needs": (AUDIT, toml(attacks='[[attacks]]\nkind = "learned_inverter"\n', threat='[threat]\nknows = []\n'), "What the attacker `knows` contradicts the attacks: learned_inverter needs auxiliary"),
+    "schema of what": (("export",), "", "The audit's folder is missing."),
 }  # fmt: skip
 
 

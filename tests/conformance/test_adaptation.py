@@ -87,6 +87,7 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     **{name: (installed_classes("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
     **{name: (installed_classes("attack")[name](), set()) for name in ("spectral", "completion", "surrogate")},
     "label_posterior": (installed_classes("attack")["label_posterior"](), CUT),
+    "running_statistics": (installed_classes("attack")["running_statistics"](), set()),
 }
 KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first", "free-loss", "public-head"}
 ONE_BY_ONE = {kind: ATTACKS[kind.replace("-", "_")][1] for kind in ("strongest", "analytic", "learned-inverter")}

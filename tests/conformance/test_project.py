@@ -8,10 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +40,7 @@ def test_ci_fails_if_it_cannot_install_a_browser(tmp_path: Path, variable: str |
     fails = variable == "true" and not installs
     assert (done.returncode != 0, done.stdout) == (
         fails,
-        "" if fails else "made check\nmade test\nmade test-long\nmade fuzz\n",
+        "" if fails else "made demo\nmade check\nmade test\nmade docs\nmade test-long\nmade fuzz\n",
     )
     assert ("Chromium cannot be installed" in done.stderr) is not installs
 
@@ -75,3 +79,51 @@ def test_no_test_signals_a_program_that_may_not_listen() -> None:
         assert not (asks.search(text) and "subprocess.Popen(" in text), (
             f"{file.relative_to(ROOT)} must start programs by `launch`"
         )
+
+
+def closure_of(names: Iterable[str]) -> set[str]:
+    """Return packages with everything that they need here, by their normalised names."""
+    needed: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = canonicalize_name(requirement.name)
+        if name not in needed and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            needed.add(name)
+            waiting += distribution(name).requires or []
+    return needed
+
+
+def pins_of(name: str) -> dict[str, str]:
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith(("#", "--"))]
+    return {canonicalize_name(package): version for package, version in (line.split("==") for line in lines)}
+
+
+def test_the_demo_installs_what_leaktight_needs_and_nothing_else() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = closure_of([*project["project"]["dependencies"], *project["build-system"]["requires"]])
+    assert set(pins_of("requirements.lock")) == needed
+
+
+def test_the_locks_are_sorted_and_do_not_overlap() -> None:
+    core, more = pins_of("requirements.lock"), pins_of("requirements-dev.lock")
+    assert not core.keys() & more.keys()
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        pins = [line for line in (ROOT / name).read_text().splitlines() if "==" in line]
+        assert pins == sorted(pins, key=str.lower), f"{name} is not sorted"
+
+
+def test_everything_that_the_project_names_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [Requirement(text) for extra in project["optional-dependencies"].values() for text in extra]
+    pinned = pins_of("requirements.lock") | pins_of("requirements-dev.lock")
+    assert {canonicalize_name(one.name) for one in named} <= pinned.keys()
+
+
+def test_make_demo_says_how_to_go_on_as_the_readme_does() -> None:
+    text = (ROOT / "Makefile").read_text()
+    commands = re.findall(r"^\$ (\. \S+|leaktight .+?)(?:  +#.*)?$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert commands
+    assert [command for command in commands if command not in text] == []
+    said = text.partition("define NEXT")[2].partition("endef")[0]
+    assert max(map(len, said.splitlines())) <= 80

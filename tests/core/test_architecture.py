@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import leaktight
+
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "leaktight"
 FOLDERS = [
     "core",
@@ -28,6 +30,7 @@ FOLDERS = [
     "findings",
     "search",
     "report",
+    "api",
     "flower",
     "wire",
     "papers",
@@ -67,3 +70,39 @@ def test_a_foreign_framework_has_one_folder(package, folder):
 def test_importing_leaktight_does_not_import_torch():
     code = "import sys, leaktight, leaktight.cli.main; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+NAMES = {
+    "audit_model": "leaktight.api.audit",
+    "Recorder": "leaktight.captures.recorder",
+    "protect": "leaktight.flower.protect",
+    "record": "leaktight.flower.record",
+}
+
+
+def run_code(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_names_of_the_package_are_imported_when_they_are_used():
+    code = "import sys, leaktight; dir(leaktight); print('torch' in sys.modules, end=' '); leaktight.Recorder; print('torch' in sys.modules)"
+    assert run_code(code) == "False True"
+    assert sorted({*NAMES, "__version__"}) == sorted(leaktight.__all__)
+    for name, home in NAMES.items():
+        assert getattr(leaktight, name).__module__ == home
+        assert name in dir(leaktight)
+    with pytest.raises(AttributeError, match="module 'leaktight' has no attribute 'audit_models'"):
+        _ = leaktight.audit_models
+
+
+@pytest.mark.parametrize("name", ["protect", "record"])
+def test_without_flower_one_sentence_says_how_to_install_it(name):
+    code = f"""
+import sys
+sys.modules["flwr"] = None
+try:
+    from leaktight import {name}
+except ImportError as error:
+    print(error)
+"""
+    assert run_code(code) == "Flower is not installed. Install it with `pip install leaktight[flower]`."

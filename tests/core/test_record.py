@@ -29,3 +29,10 @@ def test_a_reading_survives_json():
         name="psnr", value=31.5, low=30.0, high=33.0, n=4, chance=11.0, leaks="high", against="raw", each=(1.0, 2.0)
     )
     assert Reading.model_validate(reading.to_dict()) == reading
+
+
+def test_a_record_without_class_names_is_written_as_ever(made):
+    plain = made.record()
+    assert "class_names" not in plain.to_dict()
+    named = plain.model_copy(update={"class_names": ("cat", "dog")})
+    assert named.to_dict()["class_names"] == ["cat", "dog"]

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from leaktight.core import registry
 from leaktight.core.defence import Chain, Defence, Strength, Undefended
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import InvalidValue, closest, did_you_mean
 
 
 class Dimmer(Defence):
@@ -83,3 +83,24 @@ def test_strength_is_changed_and_checked():
 
 def test_a_far_word_lists_what_is_known():
     assert did_you_mean("zzz", ["a", "b"]) == "Known are: `a`, `b`."
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("mpl", ["mlp", "mlps"], "mlp"),
+        ("Titel", ["title", "threat"], "title"),
+        ("DP_SGD", ["dp_sgd"], "dp_sgd"),
+        ("topk", ["top_k", "top"], "top_k"),
+        ("gaussian", ["gaussian_noise", "laplace_noise"], "gaussian_noise"),
+        ("dlg2091", ["dlg2019", "fan2020"], "dlg2019"),
+        # What is not a slip of the hand: another word, another number, an end.
+        ("income", ["outcome", "incident"], None),
+        ("client-9", ["client-0", "client-1"], None),
+        ("body.2", ["body.1", "head"], None),
+        ("noise", ["gaussian_noise", "laplace_noise"], None),
+        ("", ["a"], None),
+    ],
+)
+def test_only_a_likely_slip_gets_a_suggestion(word, known, meant):
+    assert closest(word, known) == meant

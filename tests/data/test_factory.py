@@ -146,8 +146,11 @@ def test_given_number_of_classes(module, says):
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
-        ("None", ("must return (train_inputs", "two torch datasets or a Data", "Got NoneType")),
-        ("inputs, labels", ("Got (Tensor, Tensor)",)),
+        (
+            "None",
+            ("must return a pair (inputs, labels)", "a torch Dataset or a DataLoader", "or a Data", "Got NoneType"),
+        ),
+        ("inputs, 3", ("Got (Tensor, int)",)),
         ("inputs, labels, inputs", ("Got (Tensor, Tensor, Tensor)",)),
         ("inputs, labels, inputs, [0, 1]", ("Got (Tensor, Tensor, Tensor, list)",)),
         ("list(range(9))", ("Got (int, int, int, int, int, int, ...)",)),
@@ -160,6 +163,9 @@ def test_given_number_of_classes(module, says):
         ("inputs, np.array(list('abcabc')), inputs, labels", ("training labels", "Got words")),
         ("inputs[..., 0, 0, 0], labels, inputs, labels", ("training inputs", "3 or 4 for images", "(6,)")),
         ("inputs[:0], labels[:0], inputs, labels", ("at least 2 classes",)),
+        ("inputs[:0], labels[:0]", ("two examples of some class", "Got 0 examples")),
+        ("inputs, labels[:4]", ("one label for each example", "(6, 3, 4, 4)", "(4,)")),
+        ("(inputs, labels), inputs", ("Got (tuple, Tensor)",)),
         ("Data(Batch(inputs.numpy(), labels), Batch(inputs, labels), 3)", ("must hold tensors", "ndarray")),
         ("TensorDataset(inputs), TensorDataset(inputs)", ("pairs of input and label", "Got (Tensor)")),
         (
@@ -222,3 +228,71 @@ def test_imports_that_fail(module, says):
 def test_the_form_of_a_reference(text, says):
     with says("`function` of factory", "`package.module:function`", repr(text)):
         Factory(function=text)
+
+
+PICTURES = """
+class Pictures(Dataset):
+    classes = ["cat", "dog", "frog"]
+    def __len__(self):
+        return 30
+    def __getitem__(self, at):
+        return inputs[at % 6], labels[at % 6].item()
+"""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "inputs.repeat(5, 1, 1, 1), labels.repeat(5)",
+        "[inputs.repeat(5, 1, 1, 1).numpy(), labels.repeat(5).numpy()]",
+        "TensorDataset(inputs.repeat(5, 1, 1, 1), labels.repeat(5))",
+        "Pictures()",
+        "DataLoader(Pictures(), batch_size=4, shuffle=True)",
+        "DataLoader(Endless(), batch_size=7)",
+    ],
+)
+def test_of_one_part_a_fifth_of_each_class_is_held_out(module, expression):
+    before = f"""
+from torch.utils.data import DataLoader
+{PICTURES}
+class Endless(IterableDataset):
+    def __iter__(self):
+        return ((inputs[at % 6], labels[at % 6]) for at in range(30))
+"""
+    data = returning(module, expression, before).load()
+    assert (len(data.train), len(data.test), data.classes) == (24, 6, 3)
+    assert data.test.labels.bincount().tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(inputs, labels), (inputs[:2], labels[:2])",
+        "TensorDataset(inputs, labels), (inputs[:2], labels[:2])",
+        "DataLoader(TensorDataset(inputs, labels), shuffle=True), TensorDataset(inputs[:2], labels[:2])",
+    ],
+)
+def test_two_parts_are_for_training_and_test(module, expression):
+    data = returning(module, expression, "from torch.utils.data import DataLoader").load()
+    assert data.train.labels.tolist() == [0, 1, 2, 0, 1, 2]
+    assert data.test.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "expression", ["Pictures()", "(Pictures(), (inputs, labels))", "DataLoader(Subset(Pictures(), range(12)))"]
+)
+def test_the_classes_of_a_dataset_are_their_names(module, expression):
+    before = f"from torch.utils.data import DataLoader, Subset\n{PICTURES}"
+    assert returning(module, expression, before).load().names == ("cat", "dog", "frog")
+
+
+def test_names_of_classes_without_examples_count_too(module):
+    before = PICTURES.replace('["cat", "dog", "frog"]', '["cat", "dog", "frog", "horse"]')
+    data = returning(module, "Pictures()", before).load()
+    assert (data.classes, data.names[-1]) == (4, "horse")
+
+
+@pytest.mark.parametrize("classes", ["['cat']", "10", "None"])
+def test_other_classes_of_a_dataset_are_no_names(module, classes):
+    data = returning(module, "Pictures()", PICTURES.replace('["cat", "dog", "frog"]', classes)).load()
+    assert (data.classes, data.names) == (3, ())

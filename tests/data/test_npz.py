@@ -176,7 +176,10 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"x_train": np.zeros(1), "x_tst": np.zeros(1)}, ("must have a member `y_train`", "Did you mean `x_train`?")),
+        (
+            {"x_train": np.zeros(1), "x_tst": np.zeros(1)},
+            ("must have a member `y_train`", "Known are: `x_train`, `x_tst`."),
+        ),
         ({"pixels": np.zeros(1)}, ("must have a member `x_train`", "`pixels`", "one pair by `x` and `y`")),
         (
             changed(y_test=np.array([0, 1, 0])),

@@ -139,7 +139,7 @@ def test_one_of_many_words_can_be_the_property(tmp_path, says):
         ({"private_property": "sex", "ignore": ("v",)}, ("a column beside the label",)),
         (
             {"private_property": "sex", "private_property_positive": "F"},
-            ("column `sex`", "rows with `F`", "Known are: `f`, `m`"),
+            ("column `sex`", "rows with `F`", "Did you mean `f`?"),
         ),
         ({"private_property": "sex", "logarithm": ("sex",)}, ("no column `sex` for `logarithm`",)),
         (
@@ -161,7 +161,11 @@ def test_a_property_must_be_known_of_each_row_whatever_is_filled(tmp_path, says)
 
 @pytest.mark.parametrize(
     ("name", "separator", "given"),
-    [("a.csv", ";", ";"), ("a.tsv", "\t", None), ("a.tsv.gz", "\t", None), ("a.csv", "|", "|")],
+    [
+        *(("a.csv", ";", ";"), ("a.tsv", "\t", None), ("a.tsv.gz", "\t", None), ("a.csv", "|", "|")),
+        *(("a.csv", separator, None) for separator in (";", "\t", "|", ",")),
+        *(("a.tsv", ",", None), ("a.csv", "^", "^")),
+    ],
 )
 def test_separators(tmp_path, name, separator, given):
     text = (HEADER + "\n".join(ROWS * 3)).replace(",", separator)

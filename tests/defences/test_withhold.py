@@ -56,7 +56,7 @@ def test_what_is_broken_may_stay_home_but_not_go_out() -> None:
 
 
 def test_a_layer_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(InvalidValue, match=r"There is no layer named `body\.2`. Did you mean `body\.1`\?"):
+    with pytest.raises(InvalidValue, match=r"There is no layer named `body\.2`. Known are: `body\.1`"):
         sent(Withhold(layers=("head", "body.2")))
     with pytest.raises(InvalidValue, match="There is no layer named `weight`"):
         sent(Withhold(layers=("weight",)))

@@ -33,7 +33,8 @@ def test_several_whose_intervals_overlap():
 def test_all_alike():
     said = most_telling([row("conv1", value=0.86), row("linear1", value=0.9)])
     assert said == (
-        "No layer stands out: the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 "
+        "Every layer by itself tells whether the examples behind a message have the private property, and none stands out: "
+        "the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 "
         "to 0.95)."
     )
 

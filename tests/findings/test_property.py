@@ -69,9 +69,9 @@ def test_the_attacker_is_named_by_its_seat(record, seat, who):
     assert f"From one shared message {who} tells whether" in sentence_of(found)
 
 
-def test_a_property_that_records_do_not_name_is_private(record):
+def test_a_property_is_named_by_its_source(record):
     (found,) = judge(rows_of([record(None, 0.93, scenario=Federated(data=Parity(), model=MLP()))]))
-    assert "whether its examples have the private property with AUC 0.93" in sentence_of(found)
+    assert "whether its examples have the property `6 or more` with AUC 0.93" in sentence_of(found)
 
 
 def test_a_layer_with_a_larger_auc_is_mentioned_not_judged(record):

@@ -81,7 +81,7 @@ def test_layers_are_named():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (Parity(), "have the private property"),
+        (Parity(), "have the property `6 or more`"),
         (Npz(path="nowhere.npz"), "have the private property"),
         (Npz(path="nowhere.npz", private_property="smoker"), "have the property `smoker`"),
         (
@@ -101,6 +101,11 @@ def test_what_is_asked_comes_from_settings_alone(data, words):
     scenario = Federated(data=data, model=MLP())
     assert question_of(scenario) == words
     assert of_class(scenario) is isinstance(data, ClassProperty)
+
+
+def test_a_class_in_place_of_a_property_is_called_by_its_name():
+    scenario = Federated(data=ClassProperty(data=Parity(), label=1), model=MLP())
+    assert question_of(scenario, ("even", "odd")) == "are of class odd"
 
 
 def test_a_scenario_of_another_kind_has_no_name_for_it(made):

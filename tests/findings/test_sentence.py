@@ -28,7 +28,7 @@ def loss(value, *ends):
         (loss(0.05), "5.0 points of accuracy"),
         (loss(0.05, 0.01, 0.09), "5.0 points of accuracy (95 % interval 1.0 to 9.0)"),
         (loss(0.01, -0.02, 0.04), "1.0 points of accuracy (95 % interval -2.0 to 4.0, so perhaps nothing)"),
-        (loss(-0.03, -0.05, -0.01), "-3.0 points of accuracy (95 % interval -5.0 to -1.0)"),
+        (loss(-0.03, -0.05, -0.01), "nothing, 3.0 points of accuracy were gained (95 % interval 1.0 to 5.0)"),
     ],
 )
 def test_a_cost_is_said_with_its_interval_and_no_more(reading, text):
@@ -131,7 +131,7 @@ def test_a_luckier_attacker_is_told_of(made):
 def test_labels_that_come_with_an_update_need_no_second_price(made):
     told = said([made.record(labels=0.0), made.record(TopK(), labels=0.25)], kind="labels")
     assert told == (
-        "Top-k (share 0.1): leaks. 75 % of the labels behind a message are read correctly, where guessing gets 10 %, "
+        "Top-k (share 0.1): leaks. 75 % of the labels behind a message are read correctly, where the best blind answer gets 10 %, "
         "against 100 % without it (dlg2019; batches of 1, before training)."
     )
 
@@ -152,7 +152,7 @@ def test_a_chain_is_named_by_its_links(made):
 
 def samples(made, defence, one, whichever, **more):
     readings = [
-        Reading(name=name, value=value, low=value - 0.02, high=value + 0.02, chance=chance, leaks="high")
+        Reading(name=name, value=value, low=value - 0.02, high=value + 0.02, n=100, chance=chance, leaks="high")
         for name, value, chance in (("recognised", one, 0.1), ("recognised_any", whichever, 0.5))
     ]
     return made.record(defence, psnr=None, extra=tuple(readings), **more)
@@ -162,9 +162,9 @@ def test_samples_are_counted_by_what_they_show(made):
     bare = samples(made, None, 0.99, 0.99)
     told = said([bare, samples(made, TopK(), 0.0, 0.97)], kind="samples")
     assert (
-        "0 % of the made-up pictures show the class asked for, where guessing gets 10 %; but 97 % show some class of "
+        "None of 100 made-up pictures show the class asked for, where 10 would by chance; but 97 % show some class of "
         "the attacked, where "
-        "guessing gets 50 %, against 99 % without it"
+        "guessing gets 50 %, against 99 of 100 without it"
     ) in told
     runs = [samples(made, TopK(), 0.0, whichever, seed=seed) for seed, whichever in enumerate((0.98, 0.0, 0.0))]
     assert "but 98 % show some class of the attacked in one of the training runs" in said([bare, *runs], kind="samples")

@@ -3,6 +3,7 @@
 import json
 import stat
 
+import jsonschema
 import pytest
 
 from leaktight.core.metric import Reading
@@ -11,7 +12,8 @@ from leaktight.data import Digits
 from leaktight.defences import DPSGD, LayerGuard, TopK
 from leaktight.findings.redaction import redact_records
 from leaktight.findings.summary import summarise
-from leaktight.findings.summary_file import as_text, summary_of, write_summary
+from leaktight.findings.summary_file import SCHEMA_FILE, as_text, read_summary, summary_of, write_summary
+from leaktight.findings.summary_form import make_schema
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.plans.plan import Plan
@@ -34,7 +36,9 @@ def summary(made):
 def test_it_holds_what_the_verdict_says(made, summary):
     records = made.two_principles(TopK(share=0.05), accuracy=0.75, labels=0.0)
     found = summary(records)
-    assert set(found) == {"verdicts", "flags", "advice", "versions"}
+    assert set(found) == {
+        *("format", "title", "verdicts", "unmeasured", "cells", "flags", "advice", "versions", "readings")
+    }
     assert found["versions"] == made.VERSIONS
     assert all(set(one) >= FIELDS for one in found["verdicts"])
     assert [(one["kind"], one["verdict"]) for one in found["verdicts"]] == [
@@ -126,4 +130,72 @@ def test_it_is_written_for_its_owner_alone(made, tmp_path):
     assert path.name == "summary.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["verdicts"] == []
-    assert summary_of(records, plan, {})["verdicts"][0]["scenario"] == "my own"
+    assert summary_of(records, plan, {}).verdicts[0].scenario == "my own"
+
+
+def test_every_reading_is_in_it(made, summary):
+    records = [
+        made.record(psnr=38, labels=0.0),
+        made.record(
+            TopK(share=0.05), 12, attack=made.TEAM, label="team", extra=made.members({"search": 9, "simple": 12})
+        ),
+    ]
+    found = summary(records)["readings"]
+    assert len(found) == sum(len(record.readings) for record in records)
+    psnr = next(one for one in found if one["reading"] == "psnr" and one["against"] == "raw")
+    assert psnr == {
+        "scenario": "1",
+        "defence": {"kind": "none"},
+        "defence_name": "no defence",
+        "attack": "dlg2019",
+        "by": "",
+        "batch_size": 1,
+        "stage": "initial",
+        "reading": "psnr",
+        "against": "raw",
+        "layer": None,
+        "value": 38.0,
+        "low": 36.5,
+        "high": 39.5,
+        "chance": 11.0,
+        "n": 8,
+        "unit": "dB",
+        "leaks": "high",
+    }
+    assert {one["by"] for one in found if one["attack"] == "team"} == {"", "search", "simple"}
+    assert "each" not in psnr
+
+
+def test_a_reading_takes_one_line(made):
+    summary = summary_of(made.audit(), made.plan(), made.VERSIONS)
+    lines = as_text(summary).splitlines()
+    assert sum(line.startswith('    {"scenario"') for line in lines) == len(summary.readings)
+
+
+def test_the_published_schema_is_that_of_the_code():
+    """Write it anew with: python -c "import json; from leaktight.findings.summary_form import make_schema; print(json.dumps(make_schema(), indent=2))"."""
+    assert json.loads(SCHEMA_FILE.read_text()) == make_schema()
+    jsonschema.Draft202012Validator.check_schema(make_schema())
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_summaries_fit_the_schema(made, summary, redact):
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+    for records in ([], made.audit(), made.audit(seeds=(0, 1)), made.sweep(), made.two_principles(TopK())):
+        validator.validate(summary(records, redact))
+    wrong = summary(made.audit())
+    wrong["verdicts"][0]["verdict"] = "fine"
+    assert not validator.is_valid(wrong)
+
+
+def test_it_is_read_back(made, tmp_path):
+    whole = summary_of(made.audit(), made.plan(), made.VERSIONS, missing=3)
+    (tmp_path / "summary.json").write_text(as_text(whole))
+    assert read_summary(tmp_path) == read_summary(tmp_path / "summary.json") == whole
+    assert whole.cells.to_dict() == {"done": 16, "refused": 1, "failed": 1, "missing": 3}
+
+
+def test_planned_defences_of_which_nothing_is_known_are_named(made):
+    plan = made.plan().model_copy(update={"defences": (TopK(share=0.3), DPSGD())})
+    found = summary_of([made.record(psnr=38), made.record(TopK(share=0.3), 31)], plan, {})
+    assert [name.partition(" ")[0] for name in found.unmeasured] == ["DP-SGD"]

@@ -82,8 +82,7 @@ def test_the_terminal_shows_it(audit):
 def test_the_report_shows_it(audit, redact):
     page = write_report(audit[1], redact=redact).read_text()
     for words in (
-        "defences leak the brightness, in whole or in part",
-        "pictures with their brightness told without defence",
+        "pictures with their brightness told",
         'id="plot-tradeoff-1-toy_brightness"',
         "Accuracy against brightness told",
         "Noise of the toys: brightness told over strength",

@@ -1,9 +1,11 @@
 """A person's own network: body and head are its own, and faults are told in one go."""
 
+import importlib
 import re
 import sys
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -28,6 +30,14 @@ class Normed(nn.Sequential):
     def __init__(self):
         super().__init__(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(16, 10))
 
+class Pair(Small):
+    def forward(self, inputs):
+        return {"features": self.features(inputs), "logits": super().forward(inputs)}
+
+class Tuple(Small):
+    def forward(self, inputs):
+        return self.features(inputs), super().forward(inputs)
+
 def nothing():
     return None
 
@@ -46,7 +56,7 @@ def mine(tmp_path, monkeypatch):
     """A module of the person's own in the current folder."""
     (tmp_path / "my_models.py").write_text(CODE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.syspath_prepend(tmp_path)
     yield "my_models"
     sys.modules.pop("my_models", None)
 
@@ -63,13 +73,65 @@ def test_body_and_head_make_the_persons_own_outputs(mine, head):
     assert isinstance(model.body.out["scores"], nn.Identity)
 
 
-def test_batch_norm_is_refused_or_put_into_evaluation_mode(mine):
-    with pytest.raises(InvalidValue, match=r"(?s)cannot be audited as it is:\n- Batch norm `1` in training mode"):
-        Factory(function=f"{mine}:Normed").build((3, 4, 4), 10, seed=0)
+def test_batch_norm_is_in_training_mode_unless_told_otherwise(mine):
+    model = Factory(function=f"{mine}:Normed").build((3, 4, 4), 10, seed=0)
+    torch.manual_seed(0)
+    own, inputs = sys.modules[mine].Normed(), torch.rand(4, 3, 4, 4)
+    torch.testing.assert_close(model(inputs), own(inputs))
+    assert list(model.running()) == ["body.1.running_mean", "body.1.running_var"]
+
+
+def test_batch_norm_is_put_into_evaluation_mode(mine):
     model = Factory(function=f"{mine}:Normed", batch_norm="eval").build((3, 4, 4), 10, seed=0)
     inputs = torch.rand(4, 3, 4, 4)
     torch.testing.assert_close(model(inputs)[:1], model(inputs[:1]))
+    assert not model.running()
     assert not model.body.get_buffer("1.num_batches_tracked")
+
+
+def test_a_part_of_the_output_is_chosen(mine):
+    by_key = Factory(function=f"{mine}:Pair", output="logits").build((3, 4, 4), 6, seed=0)
+    by_place = Factory(function=f"{mine}:Tuple", output="1").build((3, 4, 4), 6, seed=0)
+    inputs = torch.rand(2, 3, 4, 4)
+    assert by_key(inputs).shape == by_place(inputs).shape == (2, 6)
+    assert "body.features.1.weight" in by_key.tensors()
+    with pytest.raises(InvalidValue, match="choose one by `output = "):
+        Factory(function=f"{mine}:Pair").build((3, 4, 4), 6, seed=0)
+
+
+def test_weights_are_loaded_in_place_of_the_initial_ones(mine, tmp_path):
+    torch.manual_seed(3)
+    own = importlib.import_module(mine).Normed()
+    own[1].running_mean += 2
+    safetensors.torch.save_file(own.state_dict(), tmp_path / "net.safetensors")
+    model = Factory(function=f"{mine}:Normed", weights=tmp_path / "net.safetensors").build((3, 4, 4), 10, seed=0)
+    inputs = torch.rand(4, 3, 4, 4)
+    torch.testing.assert_close(model.eval()(inputs), own.eval()(inputs))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "The weights `.*missing.safetensors` cannot be read"),
+        (b"\x80\x04pickle", "The weights `some.safetensors` .* They must be a state dict in a safetensors file"),
+        ({"0.weight": torch.zeros(4, 3, 3, 3)}, "The file `some.safetensors` must hold `0.bias` like the model"),
+        ({"0.weight": torch.full((4, 3, 3, 3), torch.nan)}, "The `0.weight` of the weights .* must be finite numbers"),
+    ],
+)
+def test_weights_that_do_not_fit_are_told_why(mine, tmp_path, content, sentence):
+    path = tmp_path / ("some.safetensors" if content else "missing.safetensors")
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        safetensors.torch.save_file(content, path)
+    with pytest.raises(InvalidValue, match=sentence):
+        Factory(function=f"{mine}:Normed", weights=path).build((3, 4, 4), 10, seed=0)
+
+
+def test_settings_at_their_defaults_are_not_written_down():
+    assert Factory(function="a:b").to_dict() == {
+        "kind": "factory", "function": "a:b", "head": "", "batch_norm": "train",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -80,7 +142,7 @@ def test_batch_norm_is_refused_or_put_into_evaluation_mode(mine):
             "The model of `my_models:nothing` cannot be audited as it is:\n- It must be a torch.nn.Module. Got "
             "NoneType instead;",
         ),
-        ("fails", "`my_models:fails` failed with ZeroDivisionError: division by zero (my_models.py, line 22)."),
+        ("fails", "`my_models:fails` failed with ZeroDivisionError: division by zero (my_models.py, line 30)."),
         (
             "needs_more",
             "`my_models:needs_more` must need nothing but what it is offered: `shape`, `classes`. It also needs "
@@ -115,7 +177,7 @@ def test_wrap_leaves_the_module_as_it_was_and_shares_nothing_with_it():
 
 
 def test_wrap_lists_every_obstacle_in_one_error():
-    module = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5), nn.Linear(3, 2), nn.Softmax(1))
+    module = nn.Sequential(nn.Linear(4, 3), nn.AlphaDropout(0.5), nn.Linear(3, 2), nn.Softmax(1))
     with pytest.raises(
         InvalidValue, match=r"^This model cannot be audited as it is:\n- Dropout [^\n]*\n- The linear layer [^\n]*$"
     ):

@@ -11,7 +11,7 @@ from torch import nn
 from leaktight.core.draws import PublicSeed
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Columns
-from leaktight.models import MLP, VGG16, ConvNet, DLNet, LeNet, ResNet20, WideDeep, halves
+from leaktight.models import MLP, VGG16, ConvNet, DLNet, Factory, LeNet, ResNet20, WideDeep, halves
 from leaktight.models.halves import Top, feature_half, label_half
 
 MIXED = Columns(("a", "x", "b", "y"), (0, 3, 0, 5))
@@ -140,3 +140,13 @@ class Counted(nn.Module):
 def test_a_layer_that_looks_at_its_numbers_is_computed(monkeypatch):
     monkeypatch.setattr(MLP, "parts", lambda *_: (nn.Sequential(OrderedDict(counted=Counted())), nn.Linear(3, 2)))
     assert halves(MLP(), (70_000,), 2, PublicSeed(0)).shape == (3,)
+
+
+def test_layers_in_training_mode_are_refused_in_a_sentence(tmp_path, monkeypatch):
+    code = "from torch import nn\n\ndef net():\n    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))"
+    (tmp_path / "my_split_net.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidValue, match="must treat each example by itself, and layer `1` is in training mode"):
+        halves(Factory(function="my_split_net:net"), (4,), 2, PublicSeed(0))
+    evaluated = Factory(function="my_split_net:net", batch_norm="eval")
+    assert halves(evaluated, (4,), 2, PublicSeed(0)).shape == (3,)

@@ -63,7 +63,8 @@ def weights(network, seed, shape=(3, 32, 32), classes=10):
 
 def test_every_registered_network_is_tried_here():
     ours = {kind for kind, made in registry.classes("model").items() if made.__module__.startswith("leaktight.models.")}
-    assert ours == {network.kind for network in TINY}
+    # A network in memory is what a program has; it is tried in a file of its own.
+    assert ours - {"in_memory"} == {network.kind for network in TINY}
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -66,12 +66,20 @@ def tied():
     return module
 
 
+class OwnNorm(nn.BatchNorm2d):
+    """Of a class whose forward may do anything."""
+
+
+def norm_twice(self, inputs):
+    return self.head(self.norm(torch.tanh(self.norm(self.hidden(inputs.flatten(1))))))
+
+
+def drop_twice(self, inputs):
+    return self.head(self.drop(torch.tanh(self.hidden(self.drop(inputs.flatten(1))))))
+
+
 def spectral():
     return nn.utils.parametrizations.spectral_norm(nn.Linear(72, 72))
-
-
-def stateless_norm():
-    return nn.BatchNorm2d(8, track_running_stats=False)
 
 
 def shared_head():
@@ -133,27 +141,31 @@ def rooted(self, inputs):
 LISTED = {
     "not a module": (lambda: "a text", "It must be a torch.nn.Module. Got str instead; return the module itself."),
     "a class": (lambda: nn.Linear, "It must be a torch.nn.Module. Got type instead;"),
-    "batch norm": (
-        lambda: net(nn.BatchNorm2d(8)),
-        'Batch norm `1` in training mode mixes the examples of a batch. Set `batch_norm = "eval"`, call `.eval()` on '
-        "it, or use group norm.",
+    "batch norm of another class": (
+        lambda: net(OwnNorm(8)),
+        'Batch norm `1` of class OwnNorm is in training mode. Use torch\'s own class, set `batch_norm = "eval"` '
+        "(`--batch-norm eval`), or use group norm.",
     ),
-    "batch norm without statistics": (
-        lambda: net(stateless_norm()).eval(),
-        "Batch norm `1` without running statistics mixes",
+    "batch norm that averages": (
+        lambda: net(nn.BatchNorm2d(8, momentum=None)),
+        "Batch norm `1` averages over all batches that it ever saw. Give it a momentum, such as 0.1.",
+    ),
+    "batch norm used twice": (
+        lambda: Own(norm_twice, norm=nn.BatchNorm1d(16)),
+        "Batch norm `norm` is used 2 times in one pass. Give each use a layer of its own.",
     ),
     "tracking instance norm": (
         lambda: net(nn.InstanceNorm2d(8, track_running_stats=True)),
-        "Batch norm `1` in training mode",
+        "Instance norm `1` tracks running statistics.",
     ),
-    "dropout": (
-        lambda: net(nn.Dropout(0.5)),
-        "Dropout `1` in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0.",
+    "dropout of another class": (
+        lambda: net(nn.AlphaDropout(0.5)),
+        "Dropout `1` of class AlphaDropout is in training mode. Use `nn.Dropout`, or call `.eval()` on it.",
     ),
-    "dropout of channels": (lambda: net(nn.Dropout2d(0.1)), "Dropout `1` in training mode"),
+    "dropout of everything": (lambda: net(nn.Dropout(1.0)), "Dropout `1` drops everything. Set its p below 1."),
     "dropout as a function": (
         lambda: Own(lambda self, x: plain(self, F.dropout(x, 0.5, self.training))),
-        "Its output is random. Call `.eval()`, or take the random step out of `forward`.",
+        "Its output is random. Use `nn.Dropout` to drop something, or take the random step out of `forward`.",
     ),
     "spectral norm": (
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 72), spectral(), nn.Linear(72, 10)),
@@ -184,7 +196,7 @@ LISTED = {
     ),
     "two outputs": (
         lambda: Own(lambda self, x: (plain(self, x), x)),
-        "Its output must be one tensor. Got tuple instead;",
+        'Its output must be one tensor. Got a tuple with `0`, `1`; choose one by `output = "0"` (`--output 0`).',
     ),
     "wrong classes": (
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 7)),
@@ -243,6 +255,11 @@ SOUND = {
     "plain": net,
     "one linear layer": lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, CLASSES)),
     "ReLU in place": lambda: net(nn.ReLU(inplace=True)),
+    "batch norm in training mode": lambda: net(nn.BatchNorm2d(8)),
+    "batch norm without statistics": lambda: net(nn.BatchNorm2d(8, track_running_stats=False)),
+    "dropout in training mode": lambda: net(nn.Dropout(0.5)),
+    "dropout of channels": lambda: net(nn.Dropout2d(0.1)),
+    "one dropout layer in two places": lambda: Own(drop_twice, drop=nn.Dropout(0.5)),
     "batch norm in evaluation mode": lambda: net(nn.BatchNorm2d(8).eval()),
     "instance norm": lambda: net(nn.InstanceNorm2d(8, affine=True)),
     "layer norm": lambda: net(nn.LayerNorm([8, 3, 3])),
@@ -279,7 +296,7 @@ def test_what_works_is_no_obstacle(make):
 
 
 def test_all_obstacles_are_listed_at_once():
-    module = net(nn.BatchNorm2d(8), nn.Dropout(0.3), nn.Hardsigmoid(), nn.BatchNorm2d(8), end=[nn.Softmax(1)])
+    module = net(OwnNorm(8), nn.AlphaDropout(0.3), nn.Hardsigmoid(), OwnNorm(8), end=[nn.Softmax(1)])
     found = obstacles(module, SHAPE, CLASSES)
     assert [each.split()[0] + " " + each.split()[1] for each in found] == [
         "Batch norm",
@@ -291,8 +308,21 @@ def test_all_obstacles_are_listed_at_once():
 
 
 def test_a_long_list_of_layers_is_shortened():
-    module = net(*[nn.BatchNorm2d(8) for _ in range(8)])
-    assert "Batch norm `1`, `2`, `3`, `4`, `5` and 3 more in training mode" in obstacles(module, SHAPE, CLASSES)[0]
+    module = net(*[OwnNorm(8) for _ in range(8)])
+    assert "Batch norm `1`, `2`, `3`, `4`, `5` and 3 more of class OwnNorm" in obstacles(module, SHAPE, CLASSES)[0]
+
+
+def test_batch_norm_in_evaluation_mode_needs_running_statistics():
+    module = net(nn.BatchNorm2d(8, track_running_stats=False))
+    [found] = obstacles(module, SHAPE, CLASSES, batch_norm="eval")
+    assert found.startswith("Batch norm `1` has no running statistics to normalise by in evaluation mode.")
+
+
+def test_a_chosen_output_is_tried():
+    module = Own(lambda self, x: {"aux": x, "logits": plain(self, x)})
+    assert obstacles(module, SHAPE, CLASSES, output="logits") == []
+    [found] = obstacles(module, SHAPE, CLASSES, output="logit")
+    assert "There is no output `logit`. Did you mean `logits`?" in found
 
 
 def test_a_named_head_must_exist_and_be_last():

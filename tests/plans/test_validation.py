@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 import pytest
 
+from leaktight.attacks import Direction, PropertyInference
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import InvalidValue
+from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Content, Control
-from leaktight.core.threat import ThreatModel
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import GaussianNoise, TopK
 from leaktight.plans.control import control_cells
 from leaktight.plans.validation import validate_plan
@@ -71,3 +73,25 @@ def test_a_chain_whose_links_undo_each_other_is_warned_about_once(
     validate_plan(toy_plan(defences=chains))
     [warning] = caplog.records
     assert warning.message.startswith("gaussian_noise after top_k puts noise on the entries")
+
+
+def test_what_the_attacker_knows_must_not_contradict_its_attacks(
+    toy_plan: Callable[..., Any], toys: ModuleType
+) -> None:
+    plan = toy_plan()
+    [probe] = plan.probes.values()
+    needy = {
+        name: Attempt(attack=attack, threat=ThreatModel(knows=frozenset(knows)), metrics=probe.metrics)
+        for name, attack, knows in (
+            ("granted", Direction(), {Knows.HINTS}),
+            ("direction", Direction(), ()),
+            ("property", PropertyInference(), {Knows.HINTS}),
+        )
+    }
+    with pytest.raises(InvalidValue) as caught:
+        validate_plan(plan.model_copy(update={"probes": needy}))
+    assert str(caught.value) == (
+        "What the attacker `knows` contradicts the attacks: direction needs hints and property needs auxiliary. Add "
+        "that to `knows` in `[threat]`, or leave these attacks out."
+    )
+    validate_plan(plan.model_copy(update={"probes": {"granted": needy["granted"]}}))

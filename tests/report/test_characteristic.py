@@ -41,7 +41,7 @@ def test_records_of_old_releases_still_get_their_cap(made, page, report):
     old = [made.record(d, labels=0.25) for d in (None, GaussianNoise(std=0.1), GaussianNoise(std=1))]
     section = characteristic_section(page(old))
     (block,) = section.values["blocks"]
-    assert section.plots == block["captions"] == {}
+    assert block["figures"] == []
     assert block["regions"] == []
     assert block["pairs"] is None
     assert "0.20 (" in text_of(report(old))
@@ -90,14 +90,15 @@ def test_scenarios_have_blocks_of_their_own(made, page):
     other = made.SCENARIO.model_copy(update={"rounds": 5})
     section = characteristic_section(page(made.sweep() + made.sweep(scenario=other)))
     assert [block["scenario"] for block in section.values["blocks"]] == [1, 2]
-    assert list(section.plots) == ["plot-curve-1-0", "plot-curve-1-1", "plot-curve-2-0", "plot-curve-2-1"]
+    names = [figure.name for block in section.values["blocks"] for figure in block["figures"]]
+    assert names == ["plot-curve-1-0", "plot-curve-1-1", "plot-curve-2-0", "plot-curve-2-1"]
 
 
 def test_the_number_of_figures_is_bounded_and_what_is_left_out_is_told(made, page, monkeypatch):
     monkeypatch.setattr(characteristic, "MOST_FIGURES", 1)
     section = characteristic_section(page(made.sweep() + made.sweep(label="other") + made.sweep(batch_size=8)))
     (block,) = section.values["blocks"]
-    assert len(section.plots) == 1
+    assert len(block["figures"]) == 1
     assert block["left"] == 1
 
 
@@ -111,7 +112,7 @@ def test_pictures_are_in_the_whole_report_and_not_in_the_redacted_one(made, repo
 
 def test_names_are_escaped(made, report):
     page = report(made.sweep(label="<script>alert(1)</script>"))
-    assert "<script>alert" not in page.split('id="plots"')[0]
+    assert "<script>alert" not in page
 
 
 def test_a_utility_that_is_not_accuracy_keeps_its_name(made, page):
@@ -120,5 +121,16 @@ def test_a_utility_that_is_not_accuracy_keeps_its_name(made, page):
         made.record(GaussianNoise(std=s), accuracy=None, extra=made.characteristic(1 / s, 0.5) + auc)
         for s in (0.1, 1.0)
     ]
-    (figure,) = characteristic_section(page(records)).plots.values()
-    assert figure["layout"]["yaxis"]["title"]["text"] == "test AUC"
+    [block] = characteristic_section(page(records)).values["blocks"]
+    [figure] = block["figures"]
+    assert figure.chart.panels[0].y.title == "test AUC"
+
+
+def test_strengths_that_made_the_model_useless_are_told_and_never_best(made, page, report):
+    good = [made.record(GaussianNoise(std=std), extra=made.characteristic(3.0, 0.9)) for std in (0.1, 1.0)]
+    poor = [made.record(LaplaceNoise(scale=scale), extra=made.characteristic(3.0, 0.1)) for scale in (0.1, 1.0)]
+    good[1] = made.record(GaussianNoise(std=1.0), accuracy=0.1, extra=made.characteristic(3.0, 9.0))
+    (table,) = cap_tables(page([made.record(), *good, *poor]).summary.curves)
+    noise, laplace = table["lines"]
+    assert (noise["useless"], noise["cells"][0][1], laplace["cells"][0][1]) == (1, "", "")
+    assert "under 1 of them the model learned nothing" in text_of(report([made.record(), *good, *poor]))

@@ -76,8 +76,15 @@ def test_samples_of_another_class_of_the_attacked_are_marked_as_a_leak(page, mad
 
 def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records):
     grid = generated_section(page(records)).values["grids"][0]
-    assert [strip.name for strip in grid.strips] == ["private examples", "round 1", "round 5", "round 9", "in the end"]
-    assert [strip.owned for strip in grid.strips] == [True, False, False, False, False]
+    assert [strip.name for strip in grid.strips] == [
+        "private examples",
+        "their mean",
+        "round 1",
+        "round 5",
+        "round 9",
+        "in the end",
+    ]
+    assert [strip.owned for strip in grid.strips] == [True, True, False, False, False, False]
     assert all(strip.source.startswith("data:image/png;base64,") for strip in grid.strips)
     assert all(strip.text for strip in grid.strips)
 
@@ -107,7 +114,7 @@ def test_a_redacted_report_has_the_scores_and_no_picture(page, records, report):
 
 def test_an_open_report_shows_them_and_says_that_it_is_private(report, records):
     text = report(records, gallery=lambda key: gallery())
-    assert text.count("data:image/png") == 3 * 5
+    assert text.count("data:image/png") == 3 * 6
     assert "Private." in text
 
 

@@ -1,7 +1,5 @@
 """Labels over training: a panel for each attack and layer, a line for each defence, numbers in tables, nothing single redacted."""
 
-import json
-
 import pytest
 
 from leaktight.attacks import Clustering, GradientNorm
@@ -17,12 +15,12 @@ from leaktight.findings.redaction import redact_records
 from leaktight.findings.rows import rows_of
 from leaktight.learning import Split
 from leaktight.metrics.norm_histogram import BINS
-from leaktight.report.findings import glossary_section, tiles, verdict_section
-from leaktight.report.label_leak import labels_section, leak_curves, legend_of, smooth, steps_of
+from leaktight.report.findings import glossary_section, summary_section
+from leaktight.report.label_leak import chart_of, labels_section, leak_curves, smooth, steps_of, strongest_curves
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
-from leaktight.report.plots import tradeoff_section
 from leaktight.report.settings import in_words
+from leaktight.report.tradeoff import tradeoff_section
 
 DEFENCES = (Undefended(), SumKL(bound=0.1), SumKL(bound=0.4), MaxNorm())
 
@@ -76,39 +74,45 @@ def page(made):
     return make
 
 
-def test_a_panel_for_each_attack_and_layer_the_cut_first(page, records):
-    section = labels_section(page(records))
-    (block,) = section.values["blocks"]
-    assert list(block["captions"].values()) == [
-        "clustering, at the cut",
-        "norm, at the cut",
-        "clustering, at the layer linear1",
-        "norm, at the layer linear1",
-    ]
-    assert list(section.plots) == list(block["captions"])
-    assert block["left"] == 0
+def test_one_chart_of_the_strongest_attack_under_each_defence(page, records):
+    (block,) = labels_section(page(records)).values["blocks"]
+    [figure] = block["figures"]
+    assert figure.wide
+    assert block["drawn"][0] == "no defence: clustering, at the cut"
+    assert len(block["drawn"]) == len(DEFENCES)
 
 
-def test_a_line_and_two_marks_for_each_defence(page, records):
-    figure = next(iter(labels_section(page(records)).plots.values()))
-    lines = [trace for trace in figure["data"] if trace["mode"] == "lines"]
-    marks = [trace for trace in figure["data"] if trace["mode"] == "markers"]
-    assert [trace["name"] for trace in lines] == ["no defence", "max-norm", "sumKL (bound 0.1)", "sumKL (bound 0.4)"]
-    assert len(marks) == len(lines)
-    assert list(marks[0]["y"]) == pytest.approx([0.97, 0.98])
-    assert list(marks[0]["marker"]["symbol"]) == ["circle", "triangle-up"]
-    (guessing,) = figure["layout"]["shapes"]
-    assert (guessing["y0"], guessing["line"]["dash"]) == (0.5, "dash")
-    assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"
-    assert json.dumps(figure)
+def test_a_line_and_two_marks_for_each_defence_above_its_own_chance(page, records):
+    (block,) = labels_section(page(records)).values["blocks"]
+    panel = block["figures"][0].chart.panels[0]
+    lines = [one for one in panel.series if one.stroke]
+    marks = [one for one in panel.series if one.symbol]
+    assert [one.name for one in lines] == ["no defence", "max-norm", "sumKL (bound 0.1)", "sumKL (bound 0.4)"]
+    assert [one.symbol for one in marks] == ["circle", "up"] * len(lines)
+    assert [one.tag for one in marks if one.tag] == [one.name for one in lines]
+    assert [one.points[0].y for one in marks[:2]] == pytest.approx([94, 96])
+    assert panel.level == 0
 
 
-def test_one_kind_of_defence_has_one_colour_fuller_where_stronger(records):
-    legend = {name: shade for name, *shade in legend_of(rows_of(records))}
-    weak, strong = legend["sumKL (bound 0.1)"], legend["sumKL (bound 0.4)"]
-    assert weak[0] == strong[0] != legend["max-norm"][0]
-    assert weak[1] < strong[1] == 1
-    assert len(legend) == len(DEFENCES)
+def test_charts_share_the_colours_of_the_page(page, records):
+    found = page(records)
+    (block,) = labels_section(found).values["blocks"]
+    colours = {one.name: one.colour for one in block["figures"][0].chart.panels[0].series if one.stroke}
+    assert colours["no defence"] == "bare"
+    assert colours["sumKL (bound 0.1)"] == colours["sumKL (bound 0.4)"] == found.palette.colour_of("sumKL")
+    trade = tradeoff_section(found).values["figures"][0].chart.panels[0].series
+    assert {one.name: one.colour for one in trade}["sumKL"] == colours["sumKL (bound 0.1)"]
+    assert {one.name: one.colour for one in trade}["max-norm"] == colours["max-norm"]
+
+
+def test_no_line_lies_below_a_chance_level_that_is_not_its_own(record, page):
+    high = record(None, 0.9)
+    readings = tuple(r.model_copy(update={"chance": 0.73}) if r.name == "leak_auc" else r for r in high.readings)
+    records = [high.model_copy(update={"readings": readings}), record(SumKL(bound=0.4), 0.65)]
+    found = [curve for row in rows_of(records) for curve in leak_curves(row, records)]
+    chart = chart_of(strongest_curves(found), page(records).palette)
+    told = {one.name: [point.y for point in one.points] for one in chart.panels[0].series if one.stroke}
+    assert min(told["sumKL (bound 0.4)"]) > 0
 
 
 def test_steps_are_where_the_scenario_looked(scenario):
@@ -154,14 +158,20 @@ def test_tables_hold_median_quantile_and_chance(page, records):
     (block,) = labels_section(page(records)).values["blocks"]
     norm = next(table for table in block["tables"] if table["attack"] == "norm")
     assert norm["layers"] == ["cut", "linear1"]
-    assert norm["lines"]["no defence"][0] == {"text": "0.97 / 0.98", "chance": "0.50", "tone": "leaks", "top": True}
+    assert norm["lines"]["no defence"][0] == {
+        "text": "0.97 / 0.98",
+        "chance": "0.50",
+        "tone": "leaks",
+        "top": True,
+        "heat": pytest.approx(0.94),
+    }
     assert [cell["tone"] for cell in norm["lines"]["sumKL (bound 0.4)"]] == ["", ""]
 
 
 def test_a_redacted_report_keeps_the_tables_and_no_step(page, records, report, made):
     section = labels_section(page(records, redact=True))
     (block,) = section.values["blocks"]
-    assert (section.plots, block["captions"], len(block["tables"])) == ({}, {}, 2)
+    assert (block["figures"], len(block["tables"])) == ([], 2)
     text = report(records, redact=True, gallery=lambda key: None)
     assert "The single steps are left out of a redacted report." in text
     assert "Gradient norms by class" not in text
@@ -178,35 +188,34 @@ def test_an_audit_of_images_has_no_such_section(page, made):
 
 def test_the_rest_of_the_page_speaks_of_labels(page, records):
     found = page(records)
-    assert verdict_section(found).values["notes"] == []
-    (tile, *_) = tiles(found)
-    assert (tile["figure"], tile["label"]) == ("0.97", "AUC, how well labels are told without defence")
+    [group] = summary_section(found).values["sheet"].groups
+    assert (group.lines[0].leak, group.measure) == ("0.97", "AUC, how well labels are told")
     values = glossary_section(found).values
     assert list(values["kinds"]) == ["Leak AUC", "95 % quantile", "Cut", "Test AUC"]
     assert "Its chance level is what scores reach that know nothing" in values["kinds"]["Leak AUC"]
     assert not values["accuracy"]
     section = table_section(found)
     assert section.values["notes"] == [Labels().numbers_note(found.summary.rows)]
-    assert {"test AUC", "leak AUC", "leak AUC, 95 % quantile"} <= set(section.values["columns"])
+    assert {"test AUC", "leak AUC", "leak AUC, 95 % quantile"} <= set(section.values["heads"])
     assert in_words(ThreatModel(seat="feature-party"))["seat"].startswith("the feature party: it follows the protocol")
 
 
 def test_the_trade_off_is_test_auc_against_leak_auc(page, records):
     section = tradeoff_section(page(records))
-    figure = section.plots["plot-tradeoff-1-labels"]
-    assert section.values["captions"]["plot-tradeoff-1-labels"] == "Test AUC against leakage"
-    assert figure["layout"]["xaxis"]["title"]["text"] == "test AUC of the trained model"
-    assert figure["layout"]["xaxis"]["ticksuffix"] == ""
-    assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"
-    assert all(list(trace["x"]) == pytest.approx([0.9] * len(trace["x"])) for trace in figure["data"])
-    assert "leak AUC: 0.970 at the cut" in figure["data"][-1]["customdata"][0]
+    [figure, *_] = section.values["figures"]
+    assert (figure.name, figure.caption) == ("plot-tradeoff-1-labels", "Test AUC against leakage")
+    assert figure.chart.x.title == "test AUC of the trained model"
+    assert figure.chart.panels[0].y.title == "leak AUC"
+    series = figure.chart.panels[0].series
+    assert all(point.x == pytest.approx(0.9) for one in series for point in one.points)
+    assert "leak AUC: 0.970 at the cut" in series[-1].points[0].tip
 
 
 def test_the_control_of_labels_is_explained(page, made, records):
     exact = Reading(name="leak_auc", value=1.0, n=4, chance=0.5, leaks="high", against="raw", each=(1.0,) * 4)
     values = checks_section(page([*records, made.control(psnr=None, extra=(exact,))])).values
     assert values["controls"] == [Labels.control]
-    assert values["checks"][0]["passed"]
+    assert values["checks"][0]["result"] == "passed"
     values = checks_section(page([made.control()])).values
     assert values["controls"] == [Images.control]
     failed = made.control(psnr=None, extra=(), status=Status.FAILED, reason="no")
@@ -216,7 +225,7 @@ def test_the_control_of_labels_is_explained(page, made, records):
 
 def test_the_page_shows_it_all(report, records):
     text = report(records, gallery=lambda key: None)
-    for words in ("Labels over training", "Gradient norms by class", "Leak AUC</dt>", "at the layer linear1"):
+    for words in ("Labels over training", "Gradient norms by class", "Leak AUC</dt>", "at the cut"):
         assert words in text
     for words in ("An image counts as recognised", "PSNR</dt>", "Images are compared"):
         assert words not in text
@@ -243,8 +252,8 @@ def test_scores_over_passes_stand_in_one_table_with_a_curve(page, record):
     lines = [(line["name"], line["where"], [text for _, text in line["cells"]]) for line in block["passes"]]
     assert lines[0] == ("no defence", "norm, at the cut, 3 passes", ["0.90", "0.97", "0.55", "-", "-"])
     assert lines[2] == ("sumKL (bound 0.4)", "norm, at the cut, 3 passes", ["0.60", "0.88", "0.55", "0.86", "0.68"])
-    curves = section.plots[block["curve"]]["data"]
-    assert sorted((curve["name"], list(curve["y"])) for curve in curves) == [
+    curves = block["curves"][0].chart.panels[0].series
+    assert sorted((curve.name, [point.y for point in curve.points]) for curve in curves) == [
         ("no defence", [0.9, 0.95, 0.97]),
         ("sumKL (bound 0.4)", [0.6, 0.8, 0.88]),
     ]
@@ -253,9 +262,9 @@ def test_scores_over_passes_stand_in_one_table_with_a_curve(page, record):
 def test_a_redacted_page_has_the_table_without_the_curve(page, record):
     found = over_passes(record(None, 0.9), 0.97, (0.9, 0.95, 0.97))
     (block,) = labels_section(page([found], redact=True)).values["blocks"]
-    assert (block["curve"], len(block["passes"])) == ("", 1)
+    assert (block["curves"], len(block["passes"])) == ([], 1)
     (plain,) = labels_section(page([record(None, 0.9)])).values["blocks"]
-    assert (plain["curve"], plain["passes"]) == ("", [])
+    assert (plain["curves"], plain["passes"]) == ([], [])
 
 
 def test_the_page_shows_the_passes(report, record):

@@ -1,6 +1,5 @@
 """Where the leak sits: a panel for each measure over the layers, a figure for each defence, the same numbers in a table."""
 
-import json
 import re
 
 import pytest
@@ -14,12 +13,12 @@ from leaktight.findings.redaction import redact_records
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
-from leaktight.report.findings import glossary_section, tiles
-from leaktight.report.layers import figure_of, layers_section, panels_of
+from leaktight.report.findings import glossary_section, summary_section
+from leaktight.report.layers import chart_of, layers_section, measures_of
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
-from leaktight.report.plots import tradeoff_section
 from leaktight.report.settings import threat_section
+from leaktight.report.tradeoff import tradeoff_section
 
 LAYERS = ("body.conv1", "body.conv2", "body.linear1", "head")
 SCENARIO = Federated(data=Parity(), model=MLP())
@@ -92,8 +91,11 @@ def row(layer, **values):
 def test_a_figure_for_each_defence_undefended_first(page, records):
     section = layers_section(page(records))
     (block,) = section.values["blocks"]
-    assert list(block["captions"].values()) == ["No defence", "Gaussian noise (std 0.01)", "Gaussian noise (std 0.1)"]
-    assert list(section.plots) == list(block["captions"])
+    assert [figure.caption for figure in block["figures"]] == [
+        "No defence",
+        "Gaussian noise (std 0.01)",
+        "Gaussian noise (std 0.1)",
+    ]
     assert (section.title, block["setting"], block["left"]) == (
         "Where the leak sits",
         "batches of 16, throughout training",
@@ -101,53 +103,61 @@ def test_a_figure_for_each_defence_undefended_first(page, records):
     )
 
 
+def charts(section):
+    return [figure.chart for block in section.values["blocks"] for figure in block["figures"]]
+
+
+def told_in(panel):
+    return [point.y for point in panel.series[0].points]
+
+
 def test_a_panel_for_each_measure_over_the_same_layers(page, records):
-    figure = next(iter(layers_section(page(records)).plots.values()))
-    axes = [figure["layout"][name]["title"]["text"] for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4", "yaxis5")]
-    assert axes == ["property AUC", "V, property", "sensitivity", "mutual inf.", "PSNR (dB)"]
-    assert [list(trace["x"]) for trace in figure["data"]] == [["conv1", "conv2", "linear1", "head"]] * 5
-    told, usable, change, passed, rebuilt = (list(trace["y"]) for trace in figure["data"])
+    chart = charts(layers_section(page(records)))[0]
+    assert [panel.y.title for panel in chart.panels] == [
+        "property AUC",
+        "V-information of the property / log 2",
+        "sensitivity (F), share of all layers",
+        "mutual information / log\N{SUBSCRIPT TWO} N",
+        "PSNR of inversion (dB)",
+    ]
+    assert [text for _, text in chart.x.ticks] == ["conv1", "conv2", "linear1", "head"]
+    told, usable, change, passed, rebuilt = map(told_in, chart.panels)
     assert told == [0.6, 0.7, 0.95, 0.9]
     assert (usable, change, rebuilt) == ([0.1, 0.2, 0.6, 0.4], [0.4, 0.1, 0.2, 0.3], [30.0, 24.0, 18.0, 9.0])
     assert passed == [1.0, 0.95, 0.9, 0.4]
-    assert list(figure["data"][3]["error_y"]["arrayminus"]) == pytest.approx([0.1, 0.15, 0.2, 0.2])
-    assert list(figure["data"][0]["error_y"]["array"]) == pytest.approx([0.05] * 4)
+    assert [point.low for point in chart.panels[3].series[0].points] == pytest.approx([0.9, 0.8, 0.7, 0.2])
+    assert [point.high for point in chart.panels[0].series[0].points] == pytest.approx([0.65, 0.75, 1.0, 0.95])
 
 
 def test_chance_is_dashed_where_it_is_not_nothing(page, records):
-    figure = next(iter(layers_section(page(records)).plots.values()))
-    dashed = [(shape["yref"], shape["y0"]) for shape in figure["layout"]["shapes"]]
-    assert dashed == [("y", 0.5), ("y5", 11.0)]
-
-
-def test_a_figure_is_plain_data(page, records):
-    for figure in layers_section(page(records)).plots.values():
-        assert "template" not in figure["layout"]
-        json.dumps(figure, default=list)
+    chart = charts(layers_section(page(records)))[0]
+    assert [panel.level for panel in chart.panels] == [0.5, None, None, None, 11.0]
 
 
 @pytest.mark.parametrize(
     ("kept", "axes"),
     [
         (("property",), ["property AUC"]),
-        (("sensitivity",), ["sensitivity"]),
-        (("usable", "mutual"), ["V, property", "mutual inf."]),
-        (tuple(f"invert {layer}" for layer in LAYERS), ["PSNR (dB)"]),
+        (("sensitivity",), ["sensitivity (F), share of all layers"]),
+        (
+            ("usable", "mutual"),
+            ["V-information of the property / log 2", "mutual information / log\N{SUBSCRIPT TWO} N"],
+        ),
+        (tuple(f"invert {layer}" for layer in LAYERS), ["PSNR of inversion (dB)"]),
     ],
 )
 def test_any_part_of_the_measures_is_enough(page, records, kept, axes):
     some = [record for record in records if record.cell.label in kept]
     section = layers_section(page(some))
-    figure = section.plots["plot-layers-0-0"]
-    assert [value["title"]["text"] for name, value in figure["layout"].items() if name.startswith("yaxis")] == axes
+    assert [panel.y.title for panel in charts(section)[0].panels] == axes
     assert section.values["blocks"][0]["said"][0]["sentences"]
 
 
 def test_layers_that_lack_a_measure_are_left_open():
     rows = [row("a", property_auc=0.6, psnr=9.0), row("b", property_auc=0.7), row("c", psnr=12.0)]
-    figure = figure_of(rows)
-    assert [list(trace["x"]) for trace in figure["data"]] == [["a", "b"], ["a", "c"]]
-    assert list(figure["layout"]["xaxis"]["categoryarray"]) == ["a", "b", "c"]
+    chart = chart_of(rows)
+    assert [[point.x for point in panel.series[0].points] for panel in chart.panels] == [[0, 1], [0, 2]]
+    assert [text for _, text in chart.x.ticks] == ["a", "b", "c"]
 
 
 def test_wide_intervals_do_not_hide_the_values():
@@ -157,7 +167,8 @@ def test_wide_intervals_do_not_hide_the_values():
             "a", {name: Reading(name=name, value=v, low=low, high=high) for name, (v, low, high) in values.items()}
         )
     ]
-    low, high = figure_of(rows)["layout"]["yaxis"]["range"]
+    axis = chart_of(rows).panels[0].y
+    low, high = axis.low, axis.high
     assert -0.7 < low < 0
     assert 1 < high < 1.2
 
@@ -205,7 +216,7 @@ def test_settings_stand_apart(page, records):
         "batches of 16, after training",
         "batches of 16, throughout training",
     ]
-    assert (section.values["several"], len(section.plots)) == (True, 6)
+    assert (section.values["several"], len(charts(section))) == (True, 6)
 
 
 def test_more_defences_than_figures_are_in_the_table(page, made):
@@ -214,7 +225,7 @@ def test_more_defences_than_figures_are_in_the_table(page, made):
     section = layers_section(
         page([made.record(d, psnr=None, attack=PropertyInference(), extra=told) for d in defences])
     )
-    assert (len(section.plots), section.values["blocks"][0]["left"]) == (12, 3)
+    assert (len(charts(section)), section.values["blocks"][0]["left"]) == (12, 3)
     assert len(section.values["blocks"][0]["table"]["groups"]) == 15
 
 
@@ -231,42 +242,43 @@ def test_a_class_in_the_place_of_the_property_is_called_a_label(page, made):
 def test_an_audit_without_layers_has_no_such_section(page, made):
     assert layers_section(page(made.audit())) is None
     assert layers_section(page([])) is None
-    assert panels_of([]) == []
+    assert measures_of([]) == []
 
 
 def test_a_redacted_report_keeps_it(page, records):
     kept, shown = (layers_section(page(records, redact=redact)) for redact in (True, False))
-    assert kept.plots.keys() == shown.plots.keys()
+    assert charts(kept) == charts(shown)
     assert kept.values["blocks"][0]["table"] == shown.values["blocks"][0]["table"]
 
 
 def test_the_trade_off_is_accuracy_against_property_auc(page, records):
     section = tradeoff_section(page([record for record in records if record.cell.label == "property"]))
-    assert section.values["captions"] == {
+    figures = section.values["figures"]
+    assert {figure.name: figure.caption for figure in figures} == {
         "plot-tradeoff-1-property": "Accuracy against property AUC",
         "plot-strength-1-property-0": "Gaussian noise: property AUC over strength",
     }
-    figure = section.plots["plot-tradeoff-1-property"]
-    noise, bare = figure["data"]
-    assert (list(noise["x"]), list(noise["y"])) == (pytest.approx([88.0, 80.0]), pytest.approx([0.78, 0.51]))
-    assert (list(bare["y"]), list(noise["text"])) == ([pytest.approx(0.93)], ["0.01", "0.1"])
-    assert figure["layout"]["yaxis"]["title"]["text"] == "property AUC"
-    assert figure["layout"]["shapes"][0]["y0"] == 0.5
-    assert "property AUC: 0.930, all layers together" in bare["customdata"][0]
-    assert list(section.plots["plot-strength-1-property-0"]["data"][0]["x"]) == ["none", "0.01", "0.1"]
+    panel = figures[0].chart.panels[0]
+    noise, bare = panel.series
+    assert [point.x for point in noise.points] == pytest.approx([88.0, 80.0])
+    assert [point.y for point in noise.points] == pytest.approx([0.78, 0.51])
+    assert [point.y for point in bare.points] == pytest.approx([0.93])
+    assert (panel.y.title, panel.level) == ("property AUC", 0.5)
+    assert "property AUC: 0.930, all layers together" in bare.points[0].tip
+    assert [text for _, text in figures[1].chart.x.ticks] == ["none", "0.01", "0.1"]
 
 
 def test_images_and_property_have_trade_offs_of_their_own(page, records):
-    captions = tradeoff_section(page(records)).values["captions"]
+    captions = {figure.name: figure.caption for figure in tradeoff_section(page(records)).values["figures"]}
     assert captions["plot-tradeoff-1-images"] == "Accuracy against leakage"
     assert captions["plot-tradeoff-1-property"] == "Accuracy against property AUC"
 
 
 def test_the_rest_of_the_page_speaks_of_the_property(page, records):
     found = page([record for record in records if not record.cell.label.startswith("invert")])
-    tile = tiles(found)[0]
-    assert tile["figure"] == "0.93"
-    assert tile["label"] == "AUC, how well it is told whether examples have the private property without defence"
+    [group] = summary_section(found).values["sheet"].groups
+    assert group.lines[0].leak == "0.93"
+    assert group.measure == "AUC, how well it is told whether examples have the property `6 or more`"
     values = glossary_section(found).values
     assert list(values["kinds"]) == ["Property AUC"]
     assert values["accuracy"]
@@ -277,12 +289,12 @@ def test_the_rest_of_the_page_speaks_of_the_property(page, records):
 
 def test_what_layers_say_without_an_attack_is_not_in_the_table_of_every_number(page, records):
     section = table_section(page(records))
-    assert {line["place"][0] for line in section.values["lines"]} == {
+    assert {line["cells"][1] for line in section.values["lines"]} == {
         "property",
         *(f"invert {layer}" for layer in LAYERS),
     }
-    assert "property AUC" in section.values["columns"]
-    assert not [title for title in section.values["columns"] if "sensitivity" in title or "V-information" in title]
+    assert "property AUC" in section.values["heads"]
+    assert not [title for title in section.values["heads"] if "sensitivity" in title or "V-information" in title]
     assert section.values["layers"]
     assert table_section(page([record for record in records if record.cell.label == "sensitivity"])) is None
 
@@ -298,8 +310,8 @@ def test_checks_show_attacks_on_noise_by_layer_and_nothing_else(page, made):
         extra=layered("property_sensitivity_f", (9.0,) * 4, chance=1.0),
     )
     (check,) = checks_section(page([null, public])).values["checks"]
-    assert check["found"].startswith("property AUC 0.51 (chance 0.5); property AUC of body.conv1 0.5 (chance 0.5)")
-    assert not check["passed"]
+    assert check["found"].startswith("property AUC 0.51 (chance 0.50); property AUC of body.conv1 0.50 (chance 0.50)")
+    assert check["result"] == "not passed"
 
 
 @pytest.mark.parametrize("redact", [False, True])

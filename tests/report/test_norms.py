@@ -1,7 +1,5 @@
 """Histograms of gradient norms: shares by class, over seeds, on one scale for all defences, and never in a redacted report."""
 
-import json
-
 import pytest
 
 from leaktight.core.metric import Reading
@@ -9,7 +7,7 @@ from leaktight.defences import MaxNorm, TopK
 from leaktight.findings.redaction import redact_records
 from leaktight.findings.rows import rows_of
 from leaktight.metrics.norm_histogram import BINS
-from leaktight.report.norms import MOST_FIGURES, figure_of, norms_section, shares_of
+from leaktight.report.norms import MOST_FIGURES, chart_of, norms_section, shares_of
 from leaktight.report.page import Page
 
 
@@ -49,9 +47,8 @@ def page(made):
 
 def test_one_figure_for_each_defence_whatever_the_attacks(page, records):
     section = norms_section(page(records))
-    assert list(section.values["captions"].values()) == ["No defence", "Max-norm"]
+    assert [figure.caption for figure in section.values["figures"]] == ["No defence", "Max-norm"]
     assert section.values["left"] == 0
-    assert json.dumps(section.plots)
 
 
 def test_shares_add_up_to_one_and_bins_are_joined_in_pairs(records):
@@ -72,13 +69,16 @@ def test_seeds_are_added_up(made):
 
 
 def test_all_figures_have_one_scale_and_both_classes(page, records):
-    first, second = norms_section(page(records)).plots.values()
-    assert [trace["name"] for trace in first["data"]] == ["negatives", "positives"]
-    assert list(first["data"][0]["x"]) == list(second["data"][0]["x"])
-    assert first["layout"]["xaxis"]["type"] == "log"
+    first, second = (figure.chart for figure in norms_section(page(records)).values["figures"])
+    assert [one.name for one in first.panels[0].series] == ["negatives", "positives"]
+    assert [one.colour for one in first.panels[0].series] == ["negative", "positive"]
+    assert (first.x, first.panels[0].y) == (second.x, second.panels[0].y)
+    assert first.x.log
+    points = first.panels[0].series[0].points
     # Bins 38 to 72 of 0.05 decades above a thousandth.
-    assert first["data"][0]["x"][0] == pytest.approx(10 ** (-3 + 0.05 * 38))
-    assert max(first["data"][0]["y"]) == pytest.approx(100)
+    assert points[0].x == pytest.approx(10 ** (-3 + 0.05 * 38))
+    assert max(point.y for point in points) == pytest.approx(100)
+    assert first.panels[0].y.high >= 100
 
 
 def test_a_redacted_report_has_none(page, records):
@@ -93,10 +93,10 @@ def test_many_defences_are_cut_off_and_said(page, made):
     shares = [0.01 * (number + 1) for number in range(MOST_FIGURES + 2)]
     records = [made.record(TopK(share=share), psnr=None, extra=readings({40: 1}, {70: 1})) for share in shares]
     section = norms_section(page(records))
-    assert (len(section.plots), section.values["left"]) == (MOST_FIGURES, 2)
+    assert (len(section.values["figures"]), section.values["left"]) == (MOST_FIGURES, 2)
 
 
 def test_a_figure_without_one_class_is_drawn_all_the_same():
-    figure = figure_of({"norm_negative": [0.0] * 10 + [1.0] + [0.0] * 39}, (8, 14))
-    assert [trace["name"] for trace in figure["data"]] == ["negatives"]
-    assert len(figure["data"][0]["x"]) == len(figure["data"][0]["y"]) == 7
+    chart = chart_of({"norm_negative": [0.0] * 10 + [1.0] + [0.0] * 39}, (8, 14), 1.0, "no defence")
+    [negatives] = chart.panels[0].series
+    assert (negatives.name, len(negatives.points)) == ("negatives", 12)

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from leaktight.defences import GaussianNoise, TopK
+from leaktight.findings.redaction import redact_records
 from leaktight.findings.summary import summarise
 from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable
 
@@ -72,6 +73,15 @@ def test_captions_name_likeness_and_the_label_that_was_read(made):
     assert strips[0].pictures[1].label == "class 1"
     assert blocks(records, whole)[0][1].pictures[1].label == "class 1"
     assert "recovered without defence" in strips[1].pictures[0].text
+
+
+def test_captions_name_classes_as_the_data_do(made):
+    records = [made.record(psnr=38).model_copy(update={"class_names": ("cat", "7")})]
+    (strips,) = blocks(records, made.gallery(records))
+    for strip in strips:
+        assert [picture.label for picture in strip.pictures[:2]] == ["cat", "class 7"]
+    (strips,) = blocks(redact_records(records), lambda key: made.gallery(records)(records[0].cell.key))
+    assert strips[0].pictures[0].label == "class 0"
 
 
 @pytest.mark.parametrize("shape", [(8, 20), (0, 3, 4, 4), (8, 2, 4, 4)])

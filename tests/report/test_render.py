@@ -1,7 +1,6 @@
 import base64
 import hashlib
 import html.parser
-import json
 import re
 import stat
 from pathlib import Path
@@ -24,7 +23,7 @@ from leaktight.running.gallery import encode
 from leaktight.running.store import Store
 
 FOLDER = Path(render_page.__globals__["__file__"]).parent
-VOID = {"meta", "img", "br", "link", "input", "rect"}
+VOID = {"meta", "img", "br", "link", "input"}
 
 
 class Reader(html.parser.HTMLParser):
@@ -82,11 +81,11 @@ def test_the_markup_is_closed(page):
 def test_nothing_is_loaded_from_anywhere(page, whole):
     assert all(load.startswith("data:image/png;base64,") for load in page.loads)
     assert not re.search(r"@import|url\(", whole.split("</style>")[0])
-    assert all(link.startswith("#") for link in page.links)
+    assert all(link.startswith(("#", "data:text/csv")) for link in page.links)
 
 
 def test_every_link_leads_somewhere(page):
-    assert {link[1:] for link in page.links} <= page.anchors
+    assert {link[1:] for link in page.links if link.startswith("#")} <= page.anchors
 
 
 def test_the_browser_is_told_to_run_these_scripts_and_no_other(page, whole):
@@ -95,20 +94,20 @@ def test_the_browser_is_told_to_run_these_scripts_and_no_other(page, whole):
     assert "unsafe-eval" not in policy
     assert "'unsafe-inline'" not in policy.split("style-src")[0]
     run = [text for kind, text in page.scripts if kind is None]
-    assert len(run) == 2
+    assert len(run) == 1
     for text in run:
         assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
 
 
-def test_plotly_is_there_once_and_only_with_plots(whole, report, made):
-    assert whole.count("plotly.js v") == 1
-    without = report([made.control()])
-    assert len(without) < 100_000
-    assert "plotly.js v" not in without
+def test_a_page_is_small(whole, passable, report, made):
+    assert len(passable) < 250_000
+    pictures = sum(map(len, re.findall(r'src="data:image[^"]*"', whole)))
+    assert len(whole) - pictures < 250_000
+    assert len(report([made.control()])) < 100_000
 
 
 @pytest.mark.parametrize(
-    "title", ["verdict", "advice", "pictures", "trade-off", "table", "doubts", "checks", "threat", "parameters"]
+    "title", ["summary", "advice", "pictures", "trade-off", "table", "doubts", "checks", "threat", "parameters"]
 )
 def test_each_part_is_there(page, title):
     assert title in page.anchors
@@ -116,7 +115,9 @@ def test_each_part_is_there(page, title):
 
 def test_the_words_of_the_verdict_are_on_the_page(page):
     text = words(page)
-    assert "No defence leaks all 8 recognised All 8 images can be recognised from one shared message" in text
+    assert "Without a defence, all 8 images can be recognised from one shared message." in text
+    assert "No defence leaks all 8 guessing 0 % dlg2019" in text
+    assert "Why No defence: leaks All 8 images can be recognised from one shared message" in text
     assert (
         "The best protection measured is Gaussian noise (std 0.001): reduced; 3 of 8 images can be recognised" in text
     )
@@ -148,7 +149,7 @@ def test_refusals_and_failures_are_shown_with_their_reason(page):
 def test_cells_that_were_not_reached_are_counted(report, made):
     plan = made.plan(seeds=(0, 1, 2))
     text = words(read(report(plan=plan)))
-    assert "4 planned cells have not been measured yet." in text
+    assert "4 planned cells not measured yet." in text
 
 
 def test_it_warns_of_private_images(page):
@@ -181,13 +182,9 @@ def test_what_a_user_wrote_is_text_and_never_markup(report, made):
     text = report(records, plan=made.plan(title=ATTACK), versions={"leaktight": ATTACK, ATTACK: ATTACK})
     assert "<script>alert" not in text
     page = read(text)
-    assert [kind for kind, _ in page.scripts] == ["application/json", None, None]
+    assert [kind for kind, _ in page.scripts] == [None]
     assert page.wrong == []
     assert ATTACK in words(page)
-    figures = json.loads(page.scripts[0][1])
-    shown = [line for figure in figures.values() for trace in figure["data"] for line in trace.get("customdata", [])]
-    assert shown
-    assert not any("<script" in line for line in shown)
 
 
 class TestRedacted:
@@ -251,11 +248,11 @@ class TestWrite:
 
     def test_what_was_stored_is_what_is_shown(self, folder):
         page = read(write_report(folder).read_text())
-        assert "No defence leaks all 8 recognised All 8 images can be recognised" in words(page)
-        assert "Top-k (share 0.1) reduced 3 of 8 recognised 3 of 8 images can be recognised" in words(page)
-        assert "Gaussian noise (std 0.1) unknown none of 8 recognised None of 8 images is recognised" in words(page)
+        assert "No defence leaks all 8 guessing" in words(page)
+        assert "Top-k (share 0.1) reduced 3 of 8 guessing" in words(page)
+        assert "Gaussian noise (std 0.1) unknown none of 8 guessing" in words(page)
         assert len(page.loads) == 4 * 8
-        assert "planned cell" not in words(page)
+        assert "not measured yet" not in words(page)
 
     def test_only_its_owner_can_read_it_whatever_was_there_before(self, folder):
         (folder / "report.html").write_text("old")
@@ -264,7 +261,8 @@ class TestWrite:
         assert path == folder / "report.html"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert "data:image" in path.read_text()
-        assert {file.name for file in folder.glob("*report*")} == {"report.html"}
+        assert {file.name for file in folder.glob("*report*")} == {"report.html", "report-1.html"}
+        assert (folder / "report-1.html").read_text() == "old"
 
     def test_a_redacted_one_stands_beside_it(self, folder):
         path = write_report(folder, redact=True)
@@ -307,11 +305,10 @@ def test_numbers_stay_with_their_units(whole):
     assert "95\u00a0%" in whole
 
 
-def test_the_page_can_be_read_without_scripts(whole, page):
-    assert "<noscript>" in whole
-    assert "The plots need JavaScript. The table below holds all their numbers." in words(page)
+def test_the_page_can_be_read_without_scripts(whole):
     bare = re.sub(r"<script.*?</script>", "", whole, flags=re.DOTALL)
     assert "38.0 (36.5 to 39.5)" in bare
+    assert bare.count("<svg viewBox") == 4
 
 
 def test_pictures_have_words_for_those_who_cannot_see_them(whole):
@@ -321,7 +318,7 @@ def test_pictures_have_words_for_those_who_cannot_see_them(whole):
 
 
 def test_the_template_stays_small():
-    assert sum(len(path.read_text().splitlines()) for path in FOLDER.glob("*.html")) < 450
+    assert sum(len(path.read_text().splitlines()) for path in FOLDER.glob("*.html")) < 500
 
 
 def test_searches_that_failed_stand_beside_the_attack_and_are_explained(report, made):

@@ -6,7 +6,8 @@ from leaktight.data import Digits
 from leaktight.findings.summary import summarise
 from leaktight.learning import Federated
 from leaktight.models import MLP
-from leaktight.report.curve import figure_of
+from leaktight.report.curve import chart_of
+from leaktight.report.palette import Palette
 
 
 @pytest.fixture
@@ -15,12 +16,12 @@ def untrained(made):
 
 
 def test_the_figure_shows_distances_alone(untrained, made):
-    figures = [figure_of(summarise(records).curves[0]) for records in (untrained, made.sweep())]
-    names = [{trace["name"] for trace in figure["data"]} for figure in figures]
-    assert names[0] == {"distance from the truth"}
-    assert names[1] == {"accuracy", "accuracy without defence", "distance from the truth"}
-    hovers = [str(trace.get("customdata")) for trace in figures[0]["data"]]
-    assert not any("accuracy" in text for text in hovers)
+    charts = [chart_of(summarise(records).curves[0], Palette.of([])) for records in (untrained, made.sweep())]
+    titles = [[panel.y.title for panel in chart.panels] for chart in charts]
+    assert "accuracy" not in titles[0]
+    assert titles[1] == ["accuracy", *titles[0]]
+    tips = [point.tip for panel in charts[0].panels for one in panel.series for point in one.points]
+    assert not any("accuracy" in text for text in tips)
 
 
 def test_the_page_says_why_there_is_no_cap_and_no_price(untrained, report):

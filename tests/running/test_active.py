@@ -222,7 +222,7 @@ def test_a_defence_is_priced_against_a_training_with_the_same_attacker(plan: Any
         ),
         ({"seat": "wire"}, "Got `wire` instead."),
         ({"seat": "client-9"}, "There is no seat `client-9` for x in this scenario."),
-        ({"accomplices": ("client-2", "client-7")}, "Got `client-7` instead. Did you mean `client-"),
+        ({"accomplices": ("client-2", "client-7")}, "Got `client-7` instead. Known are: `client-0`"),
     ],
 )
 def test_a_seat_that_is_not_there_is_said_before_the_audit_starts(

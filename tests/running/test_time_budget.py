@@ -16,7 +16,7 @@ import torch
 from leaktight.attacks import Analytic
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import FREE_LOSS, POSTERIOR, SCALE_FREE, whole_suite
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record
 from leaktight.core.threat import Knows, ThreatModel
@@ -234,6 +234,15 @@ def test_split_learning_in_passes_has_a_budget_too(monkeypatch: pytest.MonkeyPat
     assert found.left_out == {}
     # Attacks on labels see all messages of the training: more than were timed.
     assert found.attacks > 2 * scenario.length / 2
+
+
+def test_a_training_run_that_is_refused_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise Refusal("It cannot be trained so.")
+
+    monkeypatch.setattr(Federated, "train", refuse)
+    [scenario] = PLAN.scenarios.values()
+    assert time_budget._run_cost(PLAN, scenario, GaussianNoise())(1.0) == 0
 
 
 def test_costs_are_those_of_a_worker_with_one_thread() -> None:

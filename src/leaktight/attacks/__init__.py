@@ -18,6 +18,7 @@ from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser, SearchSGD
 from leaktight.attacks.presets import PRESETS, preset
 from leaktight.attacks.property_inference import PropertyInference
+from leaktight.attacks.running_statistics import RunningStatistics
 from leaktight.attacks.spectral import Spectral
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.surrogate import Surrogate
@@ -40,6 +41,7 @@ __all__ = [
     "LabelReading",
     "LearnedInverter",
     "PropertyInference",
+    "RunningStatistics",
     "SearchAdam",
     "SearchGuardedLBFGS",
     "SearchLBFGS",

@@ -43,8 +43,8 @@ def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tenso
     more than 512 MB, or hardly an example is in two batches, each batch takes a backward pass of its own.
 
     Args:
-        task: what is learned. Its model must treat each example by itself, as every defence and attack here takes it
-            to.
+        task: what is learned. Where batch norm in training mode mixes the examples of a batch, each batch takes a
+            backward pass of its own.
         parameters: every parameter of the task's model, by the model's own names.
         pool: the examples.
         members: a row of positions in the pool for each batch.
@@ -66,7 +66,8 @@ def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tenso
     parameters = {name: tensor.detach() for name, tensor in parameters.items()}
     used, places = torch.unique(members.to(pool.labels.device), return_inverse=True)
     together = max(1, HANDED // sum(map(_bytes, parameters.values())))
-    records = _collect(task, parameters, pool.take(used)) if places.numel() >= _WORTH * len(used) else None
+    shared = places.numel() >= _WORTH * len(used) and not task.model.batch_norms()
+    records = _collect(task, parameters, pool.take(used)) if shared else None
     if records is None:
         for rows in torch.split(used[places], together):
             each = [gradient(task, parameters, pool.take(row)).tensors for row in rows]
@@ -91,7 +92,7 @@ class _Each:
 
     def mean(self, weights: Tensor) -> Tensor:
         """Return the mean for each batch, by the weight that each example has in it."""
-        means = weights.to(self.values.dtype) @ self.values.flatten(1)
+        means = weights.to(self.values.dtype) @ self.values.reshape(len(self.values), -1)
         return means.view(len(weights), *self.values.shape[1:])
 
     def total(self) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.hypotheses import Hypotheses, guess_hypotheses
 from leaktight.attacks.matching import GradientMatching
-from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floor
+from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floors
 from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.channels import deviations
@@ -117,9 +117,8 @@ def _is_exact(objective: Objective, row: int, inputs: Tensor, labels: Tensor | N
     ):
         return False
     beside = deviations(belief, message.sent)
-    return all(
-        float(part.max()) <= float(floor(message.sent[name][None])) for name, part in beside.items() if part.numel()
-    )
+    exact = floors({name: tensor[None] for name, tensor in message.sent.items()}, sighting.replay)
+    return all(float(part.max()) <= float(exact[name]) for name, part in beside.items() if part.numel())
 
 
 def _fits(inputs: Tensor | None, objective: Objective) -> bool:

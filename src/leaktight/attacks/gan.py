@@ -111,6 +111,11 @@ class GanAttack(Attack):
         return self.class_key == "estimated" and isinstance(defence, ClassKeys)
 
     @property
+    def aim(self) -> str:
+        """The class that it is after."""
+        return f"class {self.victim_class}"
+
+    @property
     def active(self) -> bool:
         """It takes its seat while the model is trained."""
         return True

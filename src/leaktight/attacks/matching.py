@@ -26,6 +26,7 @@ from leaktight.attacks.starting_point import (
     InitialName,
     class_means,
     draw_feature_gradients,
+    draw_masks,
     initial_points,
     start_at_features,
 )
@@ -103,6 +104,12 @@ class GradientMatching(Attack):
         take other
     values.
 
+    Batch norm in training mode normalises candidates by their own batch, as it did the sender's. Running statistics
+    that came along are matched by their law like every other tensor: exactly, unless a defence changed them; they fix
+    the mean and the variance of each channel at each such layer. What dropout left of each example is searched jointly,
+    as a share of each entry. Both with `likelihood`; presets of published sources know neither: their candidates meet
+    dropout as it is on average.
+
     Where a defence changes examples before it trains on them, candidates stand for examples as they were before, so the
     guess is to be scored against the raw batch. Where one outcome can stand for another (no flip of a flipped image for
     a flip) both match, and nothing tells which was drawn.
@@ -120,8 +127,11 @@ class GradientMatching(Attack):
 
     References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting
         Gradients; Balunovic et al. 2022, Bayesian Framework for Gradient Leakage (the posterior); Zhu, Yao and Blaschko
-        2023, Surrogate Model Extension; Fan et al. 2020, Algorithm 5, whose attacker does not know that a private loss
-        exists; Gao et al. 2021, section 6, which leaves an attacker who knows the transformations as future work.
+        2023, Surrogate Model Extension; Yin et al. 2021, See through Gradients, and Huang et al. 2021, Evaluating
+        Gradient Inversion Attacks and Defenses (batch norm statistics); Scheliga, Maeder and Seeland 2022, Dropout is
+        NOT All You Need to Prevent Gradient Leakage (masks that are searched jointly); Fan et al. 2020, Algorithm 5,
+        whose attacker does not know that a private loss exists; Gao et al. 2021, section 6, which leaves an attacker
+        who knows the transformations as future work.
     """
 
     kind: Literal["gradient_matching"] = "gradient_matching"
@@ -308,6 +318,8 @@ class GradientMatching(Attack):
             starts[SURROGATE] = torch.zeros(rows, device=victims.device)
         if replay.loss == "free" and replay.matches_body:
             starts[FEATURE_GRADIENT] = draw_feature_gradients(victims, rows, rng)
+        if replay.loss == "known" and self.distance == LIKELIHOOD:
+            starts |= draw_masks(victims, rows, rng)
         return starts
 
     def _starts(self, replays: Sequence[Replay], targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
@@ -325,9 +337,14 @@ class GradientMatching(Attack):
     def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
         """Return the tensors of the chosen layers.
 
-        With a free loss, these are only the body's, and those of a head with the public loss.
+        Running statistics of batch norm are matched by their law, so not by a distance, and not at a surrogate point,
+        where batches are not told apart. With a free loss, these are only the body's, and those of a head with the
+        public loss.
         """
         names = replay.names
+        if self.distance != LIKELIHOOD or self._way(replay) == "surrogate":
+            parameters = replay.task.wires()
+            names = tuple(name for name in names if name in parameters)
         if self.loss == "free":
             parts = ("body.",) if replay.head_weight is None else ("body.", "head.")
             wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith(parts)}

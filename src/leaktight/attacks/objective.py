@@ -55,6 +55,9 @@ EXAMPLES, LOGITS = "examples", "logits"
 # The standard deviation that an exact entry is given, as a share of the largest entry of its tensor. Float noise is
 # less; the rest keeps the objective's numbers and slopes within what single precision can carry.
 FLOOR = 1e-4
+# Batch norm cancels what is added before it, so that the gradient of a bias there is nothing but rounding: below this
+# share of the largest entry of a message, an entry says nothing.
+CANCELLED = 1e-2
 
 
 class Objective:
@@ -97,7 +100,7 @@ class Objective:
             own[f"buffers {number}"] = {
                 name: sighting.sent[name] for name in sighting.sent.keys() - sighting.replay.task.wires()
             }
-            own[f"floor {number}"] = {name: floor(tensor) for name, tensor in sighting.wanted.items()}
+            own[f"floor {number}"] = floors(sighting.wanted, sighting.replay)
             choice = hypotheses.choices[number]
             if choice is not None:
                 rows[f"choice {number}"] = choice
@@ -216,7 +219,7 @@ class Objective:
             return self.match(belief, wanted, floors) + surprise(sighting.replay, chosen)
 
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
-        floors = {name: floor(tensor) for name, tensor in wanted.items()}
+        exact = floors(wanted, sighting.replay)
         parameters = (
             dict(sighting.parameters) if sighting.same else {n: t[owners] for n, t in sighting.parameters.items()}
         )
@@ -225,7 +228,7 @@ class Objective:
         size = max(1, MEMORY // self.bytes_per_row())
         with torch.no_grad():
             misfits: Tensor = torch.func.vmap(misfit, in_dims=places, chunk_size=size)(
-                points, parameters, wanted, floors, targets, choice
+                points, parameters, wanted, exact, targets, choice
             )
         return misfits.nan_to_num(math.inf)
 
@@ -265,10 +268,18 @@ class Objective:
         return 48 * steps * (parameters * per_example + activations)
 
 
-def floor(wanted: Tensor) -> Tensor:
-    """Return for each victim the standard deviation that exact entries of a tensor are given."""
-    largest = wanted.flatten(1).abs().amax(1)
-    return FLOOR * torch.where(largest > 0, largest, 1.0)
+def floors(wanted: Tensors, replay: Replay) -> dict[str, Tensor]:
+    """Return for each tensor and victim the standard deviation that exact entries are given.
+
+    Args:
+        wanted: what was sent, stacked.
+        replay: how the senders are modelled.
+    """
+    largest = {name: tensor.reshape(len(tensor), -1).abs().amax(1) for name, tensor in wanted.items()}
+    if replay.task.model.batch_norms():
+        whole = torch.stack(list(largest.values())).amax(0)
+        largest = {name: torch.maximum(size, CANCELLED * whole) for name, size in largest.items()}
+    return {name: FLOOR * torch.where(size > 0, size, 1.0) for name, size in largest.items()}
 
 
 def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:

@@ -49,7 +49,7 @@ class TensorChange:
     def clean(self, tensor: Tensor) -> Tensor:
         """Return a tensor without what was added to it: of several outcomes, that which leaves least."""
         left = tensor - self.outcomes.to(tensor)
-        return left[left.flatten(1).norm(dim=1).argmin()]
+        return left[left.reshape(len(left), -1).norm(dim=1).argmin()]
 
 
 MomentChanges = tuple[dict[str, TensorChange], list[int]]
@@ -193,7 +193,7 @@ def _outcomes(changes: Tensor, size: float) -> Tensor | None:
 
 def _distinct(rows: Tensor, size: float) -> Tensor:
     """Return rows of which none is that of another, by a few of their entries."""
-    flat = rows.flatten(1)
+    flat = rows.reshape(len(rows), -1)
     few = flat[:, :: max(1, flat.shape[1] // COMPARED)]
     same = torch.cdist(few, few, p=torch.inf, compute_mode="donot_use_mm_for_euclid_dist") <= SAME * size
     return rows[~same.tril(-1).any(1)]
@@ -210,7 +210,7 @@ def _summarise(changes: Tensor, outcomes: Tensor | None, size: float) -> TensorC
     rounding, nothing = (SAME * size) ** 2, torch.zeros_like(changes[0, :1])
     if outcomes is not None:
         return TensorChange(outcomes, 0.0, added=True)
-    rows = changes.double().flatten(2)
+    rows = changes.double().reshape(*changes.shape[:2], -1)
     drawn = rows.var(1).mean(1)
     variance, count = float(drawn.mean()), rows.shape[0] * rows.shape[1]
     if variance <= rounding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -16,9 +17,13 @@ from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
+from leaktight.core.training_mode import Dropped
 
-SURROGATE, FEATURE_GRADIENT = "surrogate point", "feature gradient"
-"""Unknowns beside the examples: where an update's gradient is taken, and the loss's gradient at the features."""
+SURROGATE, FEATURE_GRADIENT, MASK = "surrogate point", "feature gradient", "dropout "
+"""Unknowns beside the examples: where an update's gradient is taken, and the loss's gradient at the features.
+
+The last is how the names of what dropout left begin.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Replay:
         kind: whether it shares a gradient or an update.
         examples: how many examples are behind a message.
         steps: the steps that an update takes.
-        names: the tensors that were sent and are parameters, by wire name.
+        names: the tensors that were sent and can be replayed, by wire name: parameters, and running statistics of batch
+            norm in training mode.
         memory: what a known defence keeps for the participant; the task's loss may read it.
         channel: what a known defence states.
         update: an update of several steps is `unrolled`, or treated as one step along the gradient of all examples at a
@@ -39,6 +45,9 @@ class Replay:
             private loss there is.
         head_weight: how many times the plain gradient of the public head the sender's is; None if nobody can say. Then
             nothing of the head is known under a free loss.
+        dropped: what the sender's dropout drops, for each use of a layer. What it left of each example is one more
+            unknown: a share of each entry, in (0, 1), where the real one is all or nothing. Without a value for it,
+            dropout does what it does on average.
     """
 
     task: Task
@@ -51,6 +60,7 @@ class Replay:
     update: Literal["unrolled", "surrogate"] = "unrolled"
     loss: Literal["known", "free"] = "known"
     head_weight: float | None = None
+    dropped: Mapping[str, Dropped] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @property
     def matches_body(self) -> bool:
@@ -65,13 +75,14 @@ class Replay:
                 "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` "
                 "in the threat model."
             )
-        wires = task.wires()
+        wires = task.wires() | task.public_running().keys()
         return cls(
             task=task,
             kind=message.kind,
             examples=int(message.facts["examples"]),
             steps=LocalSteps.of(message.facts),
             names=tuple(name for name in message.tensors if name in wires),
+            dropped=task.dropped(),
         )
 
     def __call__(
@@ -97,15 +108,27 @@ class Replay:
         """
         secrets = secrets or {}
         start = self.task.model_parameters(parameters, secrets)
-        used = self._change(inputs, choice)
+        running = self.task.model_running(parameters)
+        batch = _Batch(self._change(inputs, choice), targets, self._masks(secrets))
         with replace_secrets(self.memory, secrets):
             if self.kind is Kind.GRADIENT:
-                belief = self._gradient(start, used, targets, secrets)
+                belief, after = self._gradient(start, batch, secrets, running)
             elif self.update == "surrogate":
-                belief = self._surrogate(start, used, targets, secrets, sent or {})
+                belief, after = self._surrogate(start, batch, secrets, sent or {}), running
             else:
-                belief = self._unroll(start, used, targets, secrets)
-        return push_all(self.channel.message, outward(belief, self.task.wire)).only(self.names)
+                belief, after = self._unroll(start, batch, secrets, running)
+        # What a defence does to steps it does to gradients alone; what it does to messages, to all that is in them.
+        changes = {name: after[name] - running[name] for name in running}
+        whole = dataclasses.replace(belief, means={**belief.means, **changes})
+        return push_all(self.channel.message, outward(whole, self.task.wire)).only(self.names)
+
+    def _masks(self, secrets: Tensors) -> dict[str, Tensor]:
+        """Return what dropout multiplies by, as far as a candidate says what it left."""
+        return {
+            use: dropped.scale(torch.sigmoid(secrets[MASK + use]))
+            for use, dropped in self.dropped.items()
+            if MASK + use in secrets
+        }
 
     def _change(self, inputs: Tensor, choice: Tensor | None) -> Tensor:
         """Return the examples after the outcome that each is taken to have had."""
@@ -117,28 +140,41 @@ class Replay:
         each = torch.stack([outcome.change(pixels) for outcome in self.channel.outcomes], 1)
         return (each * choice.view(*choice.shape, *(1,) * (inputs.dim() - 1))).sum(1)
 
-    def _gradient(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
-        """Return what is known of the mean gradient of a step."""
-        return push_all(self.channel.step, self._clean(parameters, inputs, targets, secrets))
+    def _gradient(
+        self, parameters: Tensors, batch: _Batch, secrets: Tensors, running: Tensors
+    ) -> tuple[Belief, Tensors]:
+        """Return what is known of the mean gradient of a step, and the running statistics after it."""
+        clean, after = self._clean(parameters, batch, secrets, running)
+        return push_all(self.channel.step, clean), after
 
-    def _clean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
+    def _clean(self, parameters: Tensors, batch: _Batch, secrets: Tensors, running: Tensors) -> tuple[Belief, Tensors]:
         """Return what is known of the mean gradient, after what the defence does to each example's own."""
         if not self.channel.example:
-            return Belief(self._mean(parameters, inputs, targets, secrets), examples=len(inputs))
-        each = torch.func.vmap(lambda example, target: self._mean(parameters, example[None], target[None], secrets))(
-            inputs, targets
-        )
-        return push_examples(self.channel.example, each)
+            gradients, after = self._mean(parameters, batch, secrets, running)
+            return Belief(gradients, examples=len(batch.inputs)), after
+        each = torch.func.vmap(
+            lambda example, target, masks: self._mean(
+                parameters,
+                _Batch(example[None], target[None], {use: mask[None] for use, mask in masks.items()}),
+                secrets,
+                {},
+            )[0]
+        )(batch.inputs, batch.targets, dict(batch.masks))
+        return push_examples(self.channel.example, each), running
 
-    def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
+    def _mean(
+        self, parameters: Tensors, batch: _Batch, secrets: Tensors, running: Tensors
+    ) -> tuple[dict[str, Tensor], Tensors]:
         if self.loss == "free":
-            return self._free_mean(parameters, inputs, targets, secrets)
+            return self._free_mean(parameters, batch.inputs, batch.targets, secrets), running
 
-        def loss(tensors: dict[str, Tensor]) -> Tensor:
-            return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
+        def loss(tensors: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+            outputs, left = self.task.training_forward(tensors, batch.inputs, batch.masks, running)
+            return self.task.loss(outputs, batch.targets).mean(), left.running
 
-        gradients: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
-        return gradients
+        gradients: dict[str, Tensor]
+        gradients, after = torch.func.grad(loss, has_aux=True)(dict(parameters))
+        return gradients, after
 
     def _free_mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
         """Return the mean gradient of the body by that at the features, and of the head by the public loss."""
@@ -160,13 +196,12 @@ class Replay:
             gradients |= torch.func.grad(at_outputs)(head)
         return gradients
 
-    def _unroll(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
-        """Return what is known of an update, step by step."""
+    def _unroll(self, start: Tensors, batch: _Batch, secrets: Tensors, running: Tensors) -> tuple[Belief, Tensors]:
+        """Return what is known of an update, step by step, and the running statistics after it."""
         current, moments = dict(start), self.steps.moments(start)
         noise: dict[str, Noise] = {}
-        batches = zip(self.steps.split(inputs), self.steps.split(targets), strict=True)
-        for step, (batch, labels) in enumerate(batches, start=1):
-            belief = self._gradient(current, batch, labels, secrets)
+        for step, part in enumerate(batch.split(self.steps), start=1):
+            belief, running = self._gradient(current, part, secrets, running)
             if belief.masks:
                 raise Refusal(
                     "Steps of which only some entries are used cannot be unrolled. Attack the gradient of one step "
@@ -176,14 +211,15 @@ class Replay:
             current = {name: tensor + moves[name] for name, tensor in current.items()}
             moved = {name: self.steps.noise(belief.noise_of(name), belief.means[name], step) for name in belief.noise}
             noise = {name: noise.get(name, Noise()) + each for name, each in moved.items()}
-        return Belief({name: current[name] - start[name] for name in start}, noise, examples=self.examples)
+        moved_by = {name: current[name] - start[name] for name in start}
+        return Belief(moved_by, noise, examples=self.examples), running
 
-    def _surrogate(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors, sent: Tensors) -> Belief:
+    def _surrogate(self, start: Tensors, batch: _Batch, secrets: Tensors, sent: Tensors) -> Belief:
         """Return what is known of an update that is treated as one step along the gradient at a point on its way."""
         share = torch.sigmoid(secrets[SURROGATE])
         wire = {name: self.task.wire(name) for name in start}
         point = {n: t + share * sent[w] if (w := wire[n]) is not None and w in sent else t for n, t in start.items()}
-        clean = self._clean(point, inputs, targets, secrets)
+        clean, _ = self._clean(point, batch, secrets, {})
         # The noise of a step is that of its share of the examples, and each step has its own.
         step = push_all(self.channel.step, dataclasses.replace(clean, examples=self.examples // self.steps.count))
         noise: dict[str, Noise] = {}
@@ -191,6 +227,24 @@ class Replay:
             each = {name: self.steps.noise(step.noise_of(name), step.means[name], number) for name in step.noise}
             noise = {name: noise.get(name, Noise()) + each[name] for name in each}
         return Belief(self.steps.average_move(self.steps.decay(step.means, point)), noise, examples=self.examples)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """The examples of one step: inputs, label probabilities, and what dropout multiplies by, a row for each example."""
+
+    inputs: Tensor
+    targets: Tensor
+    masks: Tensors
+
+    def split(self, steps: LocalSteps) -> list[_Batch]:
+        """Return the examples of each step."""
+        masks = {use: steps.split(mask) for use, mask in self.masks.items()}
+        pairs = zip(steps.split(self.inputs), steps.split(self.targets), strict=True)
+        return [
+            _Batch(inputs, targets, {use: parts[number] for use, parts in masks.items()})
+            for number, (inputs, targets) in enumerate(pairs)
+        ]
 
 
 def features_of(task: Task, tensors: Tensors, inputs: Tensor) -> Tensor:

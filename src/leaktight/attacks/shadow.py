@@ -106,9 +106,10 @@ def shadow_messages(
 ) -> Iterator[dict[str, Tensor]]:
     r"""Yield the messages that a moment's participants would have sent for chosen examples, some at a time.
 
-    Undefended gradients come all at once. An update, or what a defence makes of a message, is played one by one by an
-    honest `Client` with a `Local` of the attacker's own: new secrets, new noise and an empty memory each time, so what
-    a defence remembers of earlier rounds is not modelled.
+    Undefended gradients come all at once. An update, what a defence makes of a message, and what a network with batch
+    norm or dropout in training mode sends is played one by one by an honest `Client` with a `Local` of the attacker's
+    own: new secrets, new noise and an empty memory each time, so what a defence remembers of earlier rounds is not
+    modelled.
 
     Args:
         task: the public task.
@@ -121,7 +122,8 @@ def shadow_messages(
     Yields:
         Messages stacked along the first dimension.
     """
-    if moment.kind is Kind.GRADIENT and (defence is None or isinstance(defence, Undefended)):
+    plain = not (task.model.batch_norms() or task.model.drops)
+    if plain and moment.kind is Kind.GRADIENT and (defence is None or isinstance(defence, Undefended)):
         for gradients in batch_gradients(task, task.model_parameters(moment.parameters), pool, members):
             yield task.outward(gradients)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from leaktight.attacks.features import Features, feature_misfit, read_features
 from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.objective import Objective, outside
-from leaktight.attacks.replay import FEATURE_GRADIENT
+from leaktight.attacks.replay import FEATURE_GRADIENT, MASK
 from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
 from leaktight.attacks.victims import Victims
 from leaktight.core.errors import InvalidValue
@@ -102,6 +103,25 @@ def draw_feature_gradients(victims: Victims, rows: int, rng: Stream) -> Tensor:
     inputs = torch.rand(count, *task.shape, generator=rng).to(victims.device)
     sizes = torch.stack([_size(victims, victim, slopes[0], inputs) for victim in range(len(victims))])
     return slopes * sizes.repeat_interleave(rows // len(victims))[:, None, None]
+
+
+MASK_SPREAD = 0.5
+"""How far from the average mask a search for the real one starts, in logits."""
+
+
+def draw_masks(victims: Victims, rows: int, rng: Stream) -> dict[str, Tensor]:
+    """Draw what dropout left of each example, as logits near the average mask, (rows, examples, ...) by unknown.
+
+    Args:
+        victims: whose messages.
+        rows: how many candidates all victims have together.
+        rng: where the draws come from.
+    """
+    masks = {}
+    for use, dropped in victims.replay.dropped.items():
+        noise = torch.randn(rows, victims.replay.examples, *dropped.shape, generator=rng).to(victims.device)
+        masks[MASK + use] = math.log((1 - dropped.rate) / dropped.rate) + MASK_SPREAD * noise
+    return masks
 
 
 def _size(victims: Victims, victim: int, slopes: Tensor, inputs: Tensor) -> Tensor:

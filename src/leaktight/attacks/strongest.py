@@ -12,6 +12,7 @@ from torch import Tensor
 from leaktight.attacks.common_model import CommonModel, model_of
 from leaktight.attacks.played_channel import clean, play, remaining_defence
 from leaktight.attacks.played_model import PlayedModel
+from leaktight.attacks.running_statistics import RunningStatistics, tells_statistics
 from leaktight.attacks.suite import fitting_attacks, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
 from leaktight.core.channel import Channel
@@ -21,6 +22,9 @@ from leaktight.core.random import Stream, stream
 from leaktight.core.run import MessageKey
 from leaktight.core.threat import Knows, View
 
+STATISTICS = RunningStatistics()
+"""What is read wherever batch norm sends its running statistics along; it costs nothing."""
+
 
 class Strongest(Attack):
     """Try every attack that fits, and answer what is most likely under one common model. There is nothing to choose.
@@ -29,7 +33,8 @@ class Strongest(Attack):
     what the threat model grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are
     granted; the searches `posterior` (also over several messages about the same examples), `free-loss` and
     `public-head` where the loss is private, and one by direction alone where a defence does not state its channel in
-    full. In split learning: the attacks on labels.
+    full. Where batch norm sends its running statistics along, the searches match them too, and `running_statistics`
+    reads the batch's own off them. In split learning: the attacks on labels.
 
     A known defence that states nothing of its channel is played on examples at random: what it adds to every message,
     or draws from few outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled
@@ -60,7 +65,7 @@ class Strongest(Attack):
     """
 
     kind: Literal["strongest"] = "strongest"
-    claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels", "scores"})
+    claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels", "scores", "statistics"})
     members: dict[str, SerializeAsAny[Attack]] = {}
     left_out: dict[str, str] = {}
 
@@ -79,7 +84,7 @@ class Strongest(Attack):
 
     def member(self, name: str) -> Attack:
         """Return the attack of that name."""
-        suite = self.suite()
+        suite = {**self.suite(), STATISTICS.kind: STATISTICS}
         if name not in suite:
             raise unknown("member", name, suite)
         return suite[name]
@@ -109,7 +114,10 @@ class Strongest(Attack):
         if not cascade.members:
             raise Refusal(f"No attack of the suite fits. {next(iter(untried.values()), '')}")
         answer = cascade.answer()
-        return Ensemble(answer.keys, answer, cascade.members, untried)
+        members = dict(cascade.members)
+        if tells_statistics(view):
+            members[STATISTICS.kind] = STATISTICS(view, stream(rng.initial_seed(), "member", STATISTICS.kind))
+        return Ensemble(answer.keys, answer, members, untried)
 
     def _scores(self, view: View, chosen: Mapping[str, Attack], untried: dict[str, str], rng: Stream) -> Ensemble:
         """Let every label attack score the rows of split learning; the first that models the defence answers."""

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from leaktight.attacks.objective import Objective, floor, surprise
-from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay, features_of
+from leaktight.attacks.objective import Objective, floors, surprise
+from leaktight.attacks.replay import FEATURE_GRADIENT, MASK, SURROGATE, Replay, features_of
 from leaktight.attacks.term import Candidate
 from leaktight.core.message import Tensors
 from leaktight.core.run import GroundTruth, is_joined
+
+SURE = 30.0
 
 
 @torch.no_grad()
@@ -35,7 +37,7 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
     for sighting, ground_truth, (inputs, targets) in zip(objective.victims.sightings, truth, examples, strict=True):
         message = sighting.evidence(victim)
         parameters, wanted = message.parameters, message.sent
-        floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
+        exact = {name: each[victim] for name, each in floors(sighting.wanted, sighting.replay).items()}
         replay, private = sighting.replay, dict[str, Tensor]()
         own = ground_truth.task.model_parameters(parameters, ground_truth.private)
         # An attack that knows nothing of a private task is judged by its own objective, in which there is none.
@@ -44,9 +46,7 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
             private = {name: tensor for name, tensor in own.items() if ground_truth.task.wire(name) is None}
         choice = _true_choice(sighting.replay, inputs, ground_truth.used.inputs.to(device))
         costs = [
-            objective.match(
-                replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors
-            )
+            objective.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, exact)
             + surprise(replay, choice)
             for unknowns in _true_unknowns(replay, ground_truth, own, targets)
         ]
@@ -76,6 +76,12 @@ def _true_unknowns(
     replay: Replay, ground_truth: GroundTruth, parameters: Tensors, targets: Tensor
 ) -> list[dict[str, Tensor]]:
     """Return the true values of further unknowns, or several where there is no true one."""
+    # As sure as single precision can say it of an entry that was dropped, or was not.
+    masks = {
+        MASK + use: torch.where(ground_truth.masks[use].to(targets.device) > 0, SURE, -SURE)
+        for use in replay.dropped
+        if use in ground_truth.masks
+    }
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
         with torch.enable_grad():
@@ -89,8 +95,10 @@ def _true_unknowns(
             )
             return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), seen)[0].flatten(1)}]
     if replay.update == "surrogate":
-        return [{SURROGATE: torch.tensor(logit, device=targets.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
-    return [{}]
+        return [
+            {**masks, SURROGATE: torch.tensor(logit, device=targets.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)
+        ]
+    return [masks]
 
 
 def _true_choice(replay: Replay, raw: Tensor, used: Tensor) -> Tensor | None:

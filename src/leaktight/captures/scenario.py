@@ -17,7 +17,7 @@ from leaktight.captures.capture import LARGEST_FILE, Capture, read_captures
 from leaktight.captures.known import Known, unknown_settings
 from leaktight.captures.manifest import ENDING
 from leaktight.captures.sender import exchange, has_vanished, undefended_message
-from leaktight.captures.task import load_state, mixing_layers, outputs_in, random_layers, task_of
+from leaktight.captures.task import mixing_layers, outputs_in, random_layers, task_of
 from leaktight.captures.truth import read_truth, truth_files
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
@@ -37,6 +37,7 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedSGD
 from leaktight.models.factory import Factory
 from leaktight.models.trial import trial_inputs
+from leaktight.models.weights import load_state
 
 CAPTURES = "the captured messages"
 

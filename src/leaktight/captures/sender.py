@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from leaktight.attacks.replay import Replay
 from leaktight.captures.capture import Capture
 from leaktight.captures.manifest import Manifest
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import InvalidValue, list_known
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 
@@ -44,7 +44,7 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
         if name not in before or before[name].shape != tensor.shape:
             raise InvalidValue(
                 f"The parameters of {who} must hold `{name}` of shape {tuple(tensor.shape)} like the model. "
-                f"{did_you_mean(name, before)}"
+                f"{list_known(before)}"
             )
         if name in sent and sent[name].shape != tensor.shape:
             raise InvalidValue(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
-import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Model, Normalise, Task
 from leaktight.learning.task import classification
 from leaktight.models.factory import wrap
@@ -49,34 +46,6 @@ def task_of(
         return own if part == "body" else f"{place}.{own}".removeprefix(".")
 
     return dataclasses.replace(classification(model, shape, classes), wire=wire)
-
-
-def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
-    """Put captured parameters and buffers into a module, by name; a name or shape that does not fit is one error.
-
-    Args:
-        module: the module as its function made it; it is changed.
-        state: tensors by the names of its state dict.
-        what: what to call the state in an error.
-    """
-    own = module.state_dict()
-    missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
-    if missing:
-        raise InvalidValue(
-            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} "
-            "Is it the model that was trained?"
-        )
-    for name, tensor in own.items():
-        if name in state and state[name].shape != tensor.shape:
-            raise InvalidValue(
-                f"The `{name}` of {what[:1].lower() + what[1:]} must have the shape {tuple(tensor.shape)} like the "
-                f"model's. Got {tuple(state[name].shape)} instead."
-            )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            if name in state:
-                tensor.copy_(state[name])
-    return module
 
 
 def mixing_layers(module: nn.Module) -> list[str]:

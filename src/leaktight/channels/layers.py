@@ -52,6 +52,7 @@ class Drop(Stage):
 
     Args:
         layers: which layers; empty for all.
+        parts: which of their tensors, by the last part of the name; empty for all.
 
     Example:
         >>> import torch
@@ -61,10 +62,16 @@ class Drop(Stage):
     """
 
     layers: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    def drops(self, name: str) -> bool:
+        """Return whether a tensor does not go out."""
+        inside = not self.layers or layer_of(name) in self.layers
+        return inside and (not self.parts or name.rpartition(".")[2] in self.parts)
 
     def push(self, belief: Belief) -> Belief:
         """Leave their tensors out."""
-        gone = [name for name in belief.means if not self.layers or layer_of(name) in self.layers]
+        gone = [name for name in belief.means if self.drops(name)]
         return _without(belief.only([name for name in belief.means if name not in gone]), gone)
 
 

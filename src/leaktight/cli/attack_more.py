@@ -56,6 +56,8 @@ def attack_more(
     summary = summarise(records)
     show(records, list(more.scenarios), summary=summary)
     write_summary(folder, redact=redact, summary=summary)
-    typer.echo(f"\nReport: {write_report(folder, redact=redact, summary=summary)}{hint_of(records, redact)}")
+    typer.echo(
+        f"\nReport: {write_report(folder, redact=redact, summary=summary, tell=typer.echo)}{hint_of(records, redact)}"
+    )
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

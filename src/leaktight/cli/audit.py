@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.own_model import set_own
+from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
@@ -24,12 +26,15 @@ Examples:
   leaktight audit
   leaktight audit --model resnet20 --data photos --preset standard
   leaktight audit --model mine.models:net --data mine.npz --head classifier.2
+  leaktight audit --model mine.models:net --data mine.npz --batch-norm eval --weights mine.safetensors
   leaktight audit audit.toml --workers 2 --out results
   leaktight audit --model convnet --data photos --budget 10m
+  leaktight audit --data loans.csv:default --model mlp --ignore customer --missing fill
   leaktight audit --captured recorded --model mine.models:net --shape 1,28,28
 """
 
 
+@takes_table_options
 def audit(
     file: Annotated[
         Path | None,
@@ -45,6 +50,16 @@ def audit(
     model: Annotated[str | None, typer.Option(help="A model kind, or your own as package.module:function.")] = None,
     data: Annotated[str | None, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = None,
     head: Annotated[str | None, typer.Option(help="Your model's last linear layer, if it is not found.")] = None,
+    batch_norm: Annotated[
+        Literal["train", "eval"] | None,
+        typer.Option(help="The mode of your model's batch norm.", show_default="train"),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="Which of your model's outputs is the class scores: a key or a place.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Your model's pretrained weights (safetensors).", metavar="FILE")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="One seed in place of the plan's.", show_default=False)] = None,
     workers: Workers = None,
     engine: Engine = "local",
@@ -80,6 +95,7 @@ def audit(
             help="How recorded messages were made, such as momentum=0.9; repeat it for more.", metavar="NAME=VALUE"
         ),
     ] = None,
+    table: TableOptions = NONE_GIVEN,
 ) -> None:
     """Measure what shared messages leak, with and without defences, and write a report.
 
@@ -96,9 +112,11 @@ def audit(
     from leaktight.running.time_budget import read_budget, read_time
 
     if captured is not None or truth is not None or shape is not None or known:
+        set_own(None, batch_norm=batch_norm, output=output, weights=weights)
         plan = of_captures(captured, truth, shape, file, preset, model, data, head, known or ())
     else:
-        plan = choose_plan(file, preset, model, data, head)
+        plan = choose_plan(file, preset, model, data, head, batch_norm=batch_norm, output=output, weights=weights)
+    plan = table.apply_in(plan)
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)
@@ -121,7 +139,7 @@ def audit(
     show(records, list(plan.scenarios), summary=summary)
     if limit is not None:
         typer.echo(f"\n{read_budget(folder)}")
-    written = write_report(folder, redact=redact, summary=summary)
+    written = write_report(folder, redact=redact, summary=summary, tell=typer.echo)
     write_summary(folder, redact=redact, summary=summary)
     typer.echo(f"\nReport: {written}{hint_of(records, redact)}")
     if any(record.status is Status.FAILED for record in records):
@@ -138,26 +156,26 @@ def hint_of(records: Sequence[Record], redact: bool) -> str:
     return "" if redact else f" (it {held}; --redact leaves them out)"
 
 
-def choose_plan(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
-    """Return the plan that the words of a command line ask for."""
+def choose_plan(
+    file: Path | None,
+    preset: str | None,
+    model: str | None,
+    data: str | None,
+    head: str | None = None,
+    **own: str | None,
+) -> Plan:
+    """Return the plan that the words of a command line ask for; `own` are more settings of a person's own model."""
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from
-    from leaktight.models import Factory
     from leaktight.models import from_text as model_from
     from leaktight.plans import quick, read_plan, standard
 
     if file is not None and preset is not None:
         raise InvalidValue(f"Give a file or a preset, not both. Got `{file}` and `--preset {preset}`.")
     chosen: dict[str, Any] = {}
-    if model is not None:
-        chosen["model"] = model_from(model)
-    if head is not None:
-        own = chosen.get("model")
-        if not isinstance(own, Factory):
-            raise InvalidValue(
-                "`--head` names a layer of your own model. Give that with `--model package.module:function`."
-            )
-        chosen["model"] = own.model_copy(update={"head": head})
+    network = set_own(None if model is None else model_from(model), head=head, **own)
+    if network is not None:
+        chosen["model"] = network
     if data is not None:
         chosen["data"] = data_from(data)
     if file is not None:

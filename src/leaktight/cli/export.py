@@ -26,15 +26,18 @@ Examples:
   leaktight export leaktight-audit --format csv --out readings.csv
   leaktight export leaktight-audit --redact --out to-pass-on.jsonl
   leaktight export leaktight-audit | jq .status
+  leaktight export --format schema --out summary.schema.json
   leaktight export leaktight-audit --format summary | jq -r '.verdicts[] | .defence.kind + ": " + .verdict'
 """
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)],
+    folder: Annotated[
+        Path | None, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)
+    ] = None,
     format: Annotated[
-        Literal["jsonl", "csv", "summary"],
-        typer.Option(help="One record a line, one reading a row, or the verdicts alone."),
+        Literal["jsonl", "csv", "summary", "schema"],
+        typer.Option(help="One record a line, one reading a row, the verdicts, or the schema of these."),
     ] = "jsonl",
     out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")] = None,
     redact: Annotated[
@@ -45,18 +48,24 @@ def export(
     ] = False,
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""
+    from leaktight.core.errors import InvalidValue
     from leaktight.core.private import write_private
     from leaktight.findings.redaction import redact_records, without_outcomes
-    from leaktight.findings.summary_file import as_text, summary_of
+    from leaktight.findings.summary_file import SCHEMA_FILE, as_text, summary_of
     from leaktight.running.store import Store
 
-    with Store.read(folder) as store:
-        records, plan, versions = store.records(), store.plan(), store.versions()
-    shown = redact_records(records) if redact else without_outcomes(records)
-    if format == "summary":
-        text = as_text(summary_of(records, plan, versions, redact))
+    if format == "schema":
+        text = SCHEMA_FILE.read_text(encoding="utf-8")
+    elif folder is None:
+        raise InvalidValue("The audit's folder is missing. Name the one that `leaktight audit --out` wrote to.")
     else:
-        text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
+        with Store.read(folder) as store:
+            records, plan, versions, missing = store.records(), store.plan(), store.versions(), store.missing()
+        shown = redact_records(records) if redact else without_outcomes(records)
+        if format == "summary":
+            text = as_text(summary_of(records, plan, versions, redact, missing=missing))
+        else:
+            text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
     if out is None:
         typer.echo(text, nl=False)
     else:

@@ -9,6 +9,7 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Examples:
 """
 
 
+@takes_table_options
 def layers(
     data: Annotated[str, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = "parity",
     model: Annotated[str, typer.Option(help="A model kind, or your own as package.module:function.")] = "face_alexnet",
@@ -48,6 +50,7 @@ def layers(
     address: Address = None,
     out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("leaktight-layers"),
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "auto",
+    table: TableOptions = NONE_GIVEN,
 ) -> None:
     """Measure what each layer gives away: of a private property, of the labels, and of the examples themselves.
 
@@ -65,7 +68,7 @@ def layers(
     from leaktight.running import run
 
     study = LayerStudy(
-        data=_source(data, label, private_property),
+        data=table.apply(_source(data, label, private_property)),
         model=from_text(model),
         rounds=rounds,
         batch_size=batch_size,
@@ -91,7 +94,7 @@ def layers(
         raise typer.Exit(SOME_FAILED)
     show(rows)
     write_layers(out / LAYERS_FILE, rows)
-    report = write_layer_report([out / name for name in study.plans()], out / "layers.html")
+    report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=typer.echo)
     typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

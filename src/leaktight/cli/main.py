@@ -12,8 +12,10 @@ from leaktight.cli import (
     attack_more,
     audit,
     certificates,
+    compare,
     explain,
     export,
+    gate,
     init,
     layers,
     listing,
@@ -24,7 +26,7 @@ from leaktight.cli import (
     train,
 )
 from leaktight.cli.interruption import interruptible, terminable
-from leaktight.cli.plain_help import PlainCommand
+from leaktight.cli.plain_help import PlainCommand, PlainGroup
 from leaktight.core.allocator import keep_memory
 from leaktight.core.errors import LeaktightError
 from leaktight.core.threads import rest_soon
@@ -38,8 +40,11 @@ Examples:
   leaktight audit --model mine.models:net --data mine.npz --budget 10m
   leaktight attack-more leaktight-quick        attack harder what did not leak
   leaktight init audit.toml                    write a commented plan
+  leaktight init --data my.csv:label           a plan for your own table
   leaktight audit audit.toml                   run it; again to resume
   leaktight report leaktight-audit --redact    to pass on, no private pixel
+  leaktight gate leaktight-audit --accuracy-loss 2  for a build server
+  leaktight compare before after               which verdicts changed
   leaktight explain gaussian_noise             what it does, and its settings
   leaktight layers --data people.csv:income --property sex
   leaktight search --model convnet --data photos
@@ -52,6 +57,7 @@ Examples:
 
 app = typer.Typer(
     name="leaktight",
+    cls=PlainGroup,
     help="What do shared messages leak, and what does each defence do about it, at what cost in accuracy?",
     epilog=EXAMPLES,
     no_args_is_help=True,
@@ -63,6 +69,8 @@ app = typer.Typer(
 app.command("audit", cls=PlainCommand, epilog=audit.EXAMPLES)(interruptible(audit.audit))
 app.command("attack-more", cls=PlainCommand, epilog=attack_more.EXAMPLES)(interruptible(attack_more.attack_more))
 app.command("report", cls=PlainCommand, epilog=report.EXAMPLES)(interruptible(report.report))
+app.command("gate", cls=PlainCommand, epilog=gate.EXAMPLES)(interruptible(gate.gate))
+app.command("compare", cls=PlainCommand, epilog=compare.EXAMPLES)(interruptible(compare.compare))
 app.command("layers", cls=PlainCommand, epilog=layers.EXAMPLES)(interruptible(layers.layers))
 app.command("search", cls=PlainCommand, epilog=search.EXAMPLES)(interruptible(search.search))
 app.command("reproduce", cls=PlainCommand, epilog=reproduce.EXAMPLES)(interruptible(reproduce.reproduce))

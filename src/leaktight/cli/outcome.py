@@ -24,16 +24,17 @@ from leaktight.findings.rows import Row
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.threats import SOURCE, attacks_by_letter
 from leaktight.findings.utility import ACCURACY, utility_name
-from leaktight.findings.verdict import Judgement, Verdict
+from leaktight.findings.verdict import Judgement, Word
 
 WIDE = 160
-STYLES: dict[Verdict, str] = {
+STYLES: dict[Word, str] = {
     "refuted": "bold red",
     "leaks": "bold red",
     "reduced": "bold yellow",
     "bounded": "bold",
     "not broken": "bold",
     "unknown": "bold dim",
+    "useless": "bold dim",
 }
 """How the words are shown. Nothing is green on the strength of attacks alone."""
 
@@ -98,8 +99,8 @@ def show_verdict(where: Console, summary: Summary) -> None:
 
 
 def _colour(judgement: Judgement, sentence: str) -> Text:
-    lead, word, rest = sentence.partition(f": {judgement.verdict}.")
-    return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.verdict]), rest)
+    lead, word, rest = sentence.partition(f": {judgement.status}.")
+    return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.status]), rest)
 
 
 def remarks(summary: Summary) -> dict[str, list[str]]:

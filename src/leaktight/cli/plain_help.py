@@ -1,9 +1,13 @@
-"""Plain help: the help of a command without the markup that Typer escapes for terminals in colour."""
+"""Plain help: commands without the markup that Typer escapes, and one hint where a word of theirs is misspelt."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+from leaktight.core.errors import closest
 
 
 class PlainCommand(TyperCommand):
@@ -16,3 +20,29 @@ class PlainCommand(TyperCommand):
     def get_help(self, ctx: click.Context) -> str:
         """Return the help as plain text."""
         return super().get_help(ctx).replace(r"\[", "[")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words of a command line; an option that is not there gets one hint."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = (name for parameter in self.get_params(ctx) for name in parameter.opts)
+            raise click.UsageError(_say("option", error.option_name, known), ctx) from None
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands that gives one hint where Typer and Click both have their own."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that words name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            raise click.UsageError(_say("command", args[0], self.commands), ctx) from None
+
+
+def _say(what: str, word: str, known: Iterable[str]) -> str:
+    meant = closest(word, known)
+    return f"No such {what} '{word}'.{f' Did you mean `{meant}`?' if meant else ''}"

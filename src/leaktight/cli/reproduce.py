@@ -69,6 +69,7 @@ def reproduce(
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as run_paper
+    from leaktight.papers.page import write_page
 
     chosen = find_paper(paper)
     order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
@@ -83,6 +84,7 @@ def reproduce(
     ):
         done = run_paper(chosen, order, folder, workers=pool, progress=bar.step)
     show(chosen, done)
+    typer.echo(f"\nPage: {write_page(chosen, done, folder, tell=typer.echo)}")
     if json is not None:
         write_private(json, done.model_dump_json(indent=2).encode() + b"\n")
         typer.echo(f"\nWritten: {json}")

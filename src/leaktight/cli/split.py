@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from leaktight.cli.interruption import interruptible, stop_with
-from leaktight.cli.plain_help import PlainCommand
+from leaktight.cli.plain_help import PlainCommand, PlainGroup
+from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 
 EXAMPLES = """
 \b
@@ -21,6 +23,7 @@ Examples:
 """
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Train a network that is cut between two machines, each with its own part of the data and the model.",
     epilog=EXAMPLES,
     no_args_is_help=True,
@@ -37,29 +40,32 @@ PartyFileArgument = Annotated[
 
 @app.command("label-party", cls=PlainCommand, epilog=EXAMPLES)
 @interruptible
-def label_party(file: PartyFileArgument) -> None:
+@takes_table_options
+def label_party(file: PartyFileArgument, table: TableOptions = NONE_GIVEN) -> None:
     """Take part as the party that has the labels and the layers after the cut.
 
     Run the same command again after an interruption: both parties resume from a step that they have in common.
     """
-    _take_part("label-party", file)
+    _take_part("label-party", file, table)
 
 
 @app.command("feature-party", cls=PlainCommand, epilog=EXAMPLES)
 @interruptible
-def feature_party(file: PartyFileArgument) -> None:
+@takes_table_options
+def feature_party(file: PartyFileArgument, table: TableOptions = NONE_GIVEN) -> None:
     """Take part as the party that has the features and the layers before the cut.
 
     Run the same command again after an interruption: both parties resume from a step that they have in common.
     """
-    _take_part("feature-party", file)
+    _take_part("feature-party", file, table)
 
 
-def _take_part(role: str, file: Path) -> None:
+def _take_part(role: str, file: Path, table: TableOptions) -> None:
     from leaktight.cli.step_bar import StepBar, summary
     from leaktight.wire import read_party_file, take_part
 
     settings = read_party_file(file)
+    settings = dataclasses.replace(settings, data=table.apply(settings.data))
     with stop_with("checkpoints are kept; run the same command to resume."), StepBar() as bar:
         result = take_part(role, settings, bar.tell, bar.step)
     typer.echo(summary(result))

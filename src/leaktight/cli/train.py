@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from leaktight.cli.interruption import stop_with
+from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 
 if TYPE_CHECKING:
     from leaktight.flower.launcher import OnRound
@@ -23,6 +24,7 @@ Examples:
 """
 
 
+@takes_table_options
 def train(
     file: Annotated[Path, typer.Argument(help="A plan in TOML, as for an audit.", metavar="FILE", show_default=False)],
     defence: Annotated[
@@ -53,6 +55,7 @@ def train(
     trust_local_users: Annotated[
         bool, typer.Option("--trust-local-users", help="Let Flower listen where other users of this machine reach it.")
     ] = False,
+    table: TableOptions = NONE_GIVEN,
 ) -> None:
     """Train a federated plan under one defence; the model is the same on every engine.
 
@@ -65,6 +68,7 @@ def train(
     from leaktight.cli.progress import Bar
     from leaktight.core.errors import InvalidValue
     from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, REVEAL_FILE, Round
+    from leaktight.plans.plan import change
     from leaktight.plans.training_plan import read_training
     from leaktight.running.scheduler import Step
 
@@ -80,6 +84,9 @@ def train(
             "`--deploy`."
         )
     training = read_training(file, defence, seed, device)
+    if table.given:
+        data = table.apply(training.scenario.data)
+        training = training.model_copy(update={"scenario": change(training.scenario, data=data)})
 
     def on_round(round: Round) -> None:
         readings = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)

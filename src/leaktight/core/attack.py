@@ -12,6 +12,7 @@ from torch import Tensor
 
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.message import Tensors
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth, MessageKey
@@ -160,6 +161,27 @@ class PropertyScores(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
+class BatchStatistics(Guess):
+    """Means and variances of the batch behind each message, at the layers that normalise by them.
+
+    Args:
+        keys: the messages that were attacked.
+        values: for each message the guessed statistics, by the wire names of the running ones.
+        blind: the same by an attacker who had not seen the message.
+    """
+
+    values: tuple[Tensors, ...]
+    blind: tuple[Tensors, ...]
+
+    def check(self, attack: str, shape: tuple[int, ...]) -> None:
+        """Statistics are finite, and the blind ones have their form."""
+        for key, values, blind in zip(self.keys, self.values, self.blind, strict=True):
+            same = values.keys() == blind.keys() and all(values[name].shape == blind[name].shape for name in values)
+            if not same or not all(torch.isfinite(tensor).all() for tensor in values.values()):
+                raise LeaktightError(f"{attack} must guess finite statistics of the form of the blind ones for {key}.")
+
+
+@dataclasses.dataclass(frozen=True)
 class Samples(Guess):
     """Examples of one class that the attacker made up; none of them stands for a particular example behind a message.
 
@@ -211,9 +233,9 @@ class Attack(Registered):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of
-    (`inputs`, `labels`, `scores`, `property`, `samples`), `principle` what it rests on, `simple` marks an attack that a
-    strong one should beat, `models` says which defences it models, `active` marks one that sits in its seat while the
-    model is trained. An attack with a field `accomplices` takes those seats too.
+    (`inputs`, `labels`, `scores`, `property`, `samples`, `statistics`), `principle` what it rests on, `simple` marks an
+    attack that a strong one should beat, `models` says which defences it models, `active` marks one that sits in its
+    seat while the model is trained. An attack with a field `accomplices` takes those seats too.
     """
 
     family: ClassVar[str] = "attack"
@@ -251,6 +273,11 @@ class Attack(Registered):
     def active(self) -> bool:
         """Whether the attack must take its seat during training; no other attack shares that training run."""
         return False
+
+    @property
+    def aim(self) -> str:
+        """Which of several things it is after, in words, such as `class 3`; empty if it has no such choice."""
+        return ""
 
     @property
     def further(self) -> tuple[str, ...]:

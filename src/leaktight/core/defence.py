@@ -28,10 +28,20 @@ ACTING = frozenset({"on_task", "on_batch", "on_gradient", "on_message"})
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
-    """A gradient by parameter name: the mean over a batch, or one per example along the first dimension."""
+    """A gradient by parameter name: the mean over a batch, or one per example along the first dimension.
+
+    Args:
+        tensors: by the model's own names.
+        per_example: whether there is one for each example.
+        running: the running statistics of batch norm after the pass, by the model's own names; they go out along with
+            the message, and no hook of gradients sees them.
+        batch: mean and unbiased variance of the batch at each batch norm, by the same names.
+    """
 
     tensors: Tensors
     per_example: bool
+    running: Tensors = dataclasses.field(default_factory=dict)
+    batch: Tensors = dataclasses.field(default_factory=dict)
 
     def mean(self) -> Gradient:
         """Return the mean over the batch."""
@@ -96,6 +106,15 @@ class Defence(Registered):
     def partial(self) -> bool:
         """Whether it leaves some tensors of a message as they are, on purpose."""
         return False
+
+    @property
+    def covers_buffers(self) -> bool:
+        """Whether it changes the running statistics of batch norm that go out along with a message, if it acts at all.
+
+        What acts on messages sees them among the other tensors, and what changes examples changes them too. A defence
+        that acts on gradients or the loss alone would let them pass.
+        """
+        return bool(self.hooks() & {"on_batch", "on_message"}) or not self.hooks() & ACTING
 
     @property
     def memoryless(self) -> bool:
@@ -265,6 +284,12 @@ class Chain(Defence):
     def partial(self) -> bool:
         """Whether any link leaves some tensors as they are."""
         return any(link.partial for link in self.links)
+
+    @property
+    def covers_buffers(self) -> bool:
+        """Whether any link that acts does, if one acts."""
+        acting = [link for link in self.links if link.hooks() & ACTING]
+        return any(link.covers_buffers for link in acting) or not acting
 
     @property
     def memoryless(self) -> bool:

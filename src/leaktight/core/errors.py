@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ class Refusal(LeaktightError):
 SHOWN = 200
 """How many characters of a foreign value an error shows."""
 _COMPARED, _LISTED = 2000, 1500
+_LIKELY, _BEGINNING = 0.75, 3
+"""How alike two words must be for one to be a slip of the other, and how long a beginning must be to stand for it."""
 
 
 def excerpt(value: object) -> str:
@@ -45,22 +48,57 @@ def excerpt(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the closest known word, or all of them.
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that another one is likely a slip of; None if no slip of the hand explains it.
+
+    It is nearly the same word, or the beginning of one alone. Another number is another thing, not a slip.
 
     Example:
-        >>> did_you_mean("gausian_noise", ["gaussian_noise", "top_k"])
-        'Did you mean `gaussian_noise`?'
+        >>> closest("gausian_noise", ["gaussian_noise", "top_k"]), closest("gaussian", ["gaussian_noise", "top_k"])
+        ('gaussian_noise', 'gaussian_noise')
+        >>> closest("client-9", ["client-0", "client-1"]), closest("resnet2", ["resnet20"])
+        (None, 'resnet20')
+    """
+    typed = word[:SHOWN].lower()
+    names = {name.lower(): name for name in sorted(known, reverse=True)[-_COMPARED:] if len(name) <= SHOWN}
+    near = difflib.get_close_matches(typed, names, n=3, cutoff=_LIKELY)
+    # Of three letters, two that changed places are most of the word.
+    swapped = (name for name in names if len(typed) >= _BEGINNING and sorted(name) == sorted(typed))
+    alike = next((names[name] for name in (*near, *swapped) if _same_digits(typed, name)), None)
+    longer = [name for name in names if name.startswith(typed)] if len(typed) >= _BEGINNING else []
+    return alike or (names[longer[0]] if len(longer) == 1 else None)
+
+
+def _same_digits(one: str, other: str) -> bool:
+    """Return whether two words have the same digits in some order, but for digits that only one of them has."""
+    first, second = (Counter(filter(str.isdigit, text)) for text in (one, other))
+    return not (first - second and second - first)
+
+
+def list_known(known: Iterable[str]) -> str:
+    """Return a sentence that lists what there is.
+
+    Example:
+        >>> list_known(["b", "a"]), list_known([])
+        ('Known are: `a`, `b`.', 'None is known here.')
     """
     every = sorted(known)
-    names = [name for name in every[:_COMPARED] if len(name) <= SHOWN]
-    close = difflib.get_close_matches(word[:SHOWN], names, n=1)
-    if close:
-        return f"Did you mean `{close[0]}`?"
-    quoted = [f"`{name}`" for name in names]
+    quoted = [f"`{name}`" for name in every[:_COMPARED] if len(name) <= SHOWN]
     fitting = [name for name, end in zip(quoted, itertools.accumulate(map(len, quoted)), strict=True) if end <= _LISTED]
     more = f" and {len(every) - len(fitting)} more" if len(every) > len(fitting) else ""
     return f"Known are: {', '.join(fitting)}{more}." if every else "None is known here."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a hint about a word that a person wrote: the one it is likely a slip of, or else all that are known.
+
+    Example:
+        >>> did_you_mean("gausian_noise", ["gaussian_noise", "top_k"]), did_you_mean("income", ["age", "job"])
+        ('Did you mean `gaussian_noise`?', 'Known are: `age`, `job`.')
+    """
+    every = list(known)
+    meant = closest(word, every)
+    return list_known(every) if meant is None else f"Did you mean `{meant}`?"
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> InvalidValue:

@@ -111,9 +111,9 @@ class Metric(Registered):
     `title`, `unit` and `digits` say how its reading is shown. A metric with several readings, or with one that is not
     named by its kind, states all of them in `quantities`.
 
-    Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric
-    compares what was sent with what would have been sent undefended. The guess tells it only which messages were
-    attacked.
+    Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`, `statistics`), or `message`:
+    such a metric compares what was sent with what would have been sent undefended. The guess tells it only which
+    messages were attacked.
     """
 
     family: ClassVar[str] = "metric"

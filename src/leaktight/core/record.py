@@ -53,7 +53,17 @@ class Cell(Value):
 
 
 class Record(Value):
-    """What came of one cell. Everything but `seconds` follows from the cell alone."""
+    """What came of one cell. Everything but `seconds` follows from the cell alone.
+
+    Args:
+        cell: which one.
+        status: whether it was done.
+        reason: why not, or a remark.
+        readings: what was measured.
+        notes: what parties noted.
+        seconds: how long it took.
+        class_names: what the classes of its data are called, in their order; empty if nobody says.
+    """
 
     cell: Cell
     status: Status
@@ -61,6 +71,7 @@ class Record(Value):
     readings: tuple[Reading, ...] = ()
     notes: dict[str, Annotated[float, Field(allow_inf_nan=True)]] = {}  # an epsilon may be infinite
     seconds: float = 0.0
+    class_names: tuple[str, ...] = Field((), exclude_if=lambda names: not names)
 
     @property
     def members(self) -> tuple[str, ...]:

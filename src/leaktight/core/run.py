@@ -36,6 +36,10 @@ class GroundTruth:
         private: the parameters that stay home, by the model's name, as they were before the message.
         bound: the limit on every detector of labels that the party's defence states; None if it states none.
         revealed: what the party will reveal at the end, by name; empty if that is nothing, or was not written down.
+        masks: what dropout multiplied by, a row for each used example, for each use of a layer; empty if nothing was
+            dropped.
+        statistics: the mean and the unbiased variance that each batch norm saw, by wire name: over several steps the
+            mean by the weight that each step has in the running statistics. Empty without batch norm in training mode.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -49,6 +53,8 @@ class GroundTruth:
     private: Tensors = dataclasses.field(default_factory=dict, repr=False)
     bound: LabelBound | None = dataclasses.field(default=None, repr=False)
     revealed: Tensors = dataclasses.field(default_factory=dict, repr=False)
+    masks: Tensors = dataclasses.field(default_factory=dict, repr=False)
+    statistics: Tensors = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +100,8 @@ class Run:
             plain=_mean(plain, sender) if len(plain) == len(parts) else None,
             owned=parts[0].owned if len(parts) == 1 else None,
             losses=None,
+            masks={},
+            statistics=mean_statistics(parts),
             revealed={f"{part.sent.sender}/{name}": key for part in parts for name, key in part.revealed.items()},
         )
 
@@ -109,6 +117,11 @@ def all_but(party: str) -> str:
 def is_joined(ground_truth: GroundTruth) -> bool:
     """Return whether this belongs to several parties' messages at once, of which a participant can derive the mean."""
     return ground_truth.sent.sender.startswith(_ALL_BUT)
+
+
+def mean_statistics(parts: Sequence[GroundTruth]) -> dict[str, Tensor]:
+    """Return the mean of what batch norm saw over several parties."""
+    return {name: torch.stack([part.statistics[name] for part in parts]).mean(0) for name in parts[0].statistics}
 
 
 def _mean(messages: Sequence[Message], sender: str) -> Message:

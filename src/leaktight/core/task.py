@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Tensors, layer_of
+from leaktight.core.training_mode import MEAN, VARIANCE, BatchNorm, Dropout, Dropped, TrainingLayer, TrainingPass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +104,36 @@ class Model(nn.Module):
         """Return the parameters by name, detached."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
+    def batch_norms(self) -> dict[str, BatchNorm]:
+        """Return the layers that normalise by the batch in training mode, by name: they mix its examples."""
+        return {name: layer for name, layer in self.named_modules() if isinstance(layer, BatchNorm)}
+
+    def running(self) -> dict[str, Tensor]:
+        """Return the running statistics that training changes, by name."""
+        return {
+            f"{name}.{part}": getattr(layer, part).detach()
+            for name, layer in self.batch_norms().items()
+            for part in (MEAN, VARIANCE)
+            if layer.tracks
+        }
+
+    @property
+    def drops(self) -> bool:
+        """Whether dropout is in training mode somewhere."""
+        return any(isinstance(layer, Dropout) and layer.training and layer.rate > 0 for layer in self.modules())
+
+    @contextmanager
+    def training_pass(self, current: TrainingPass) -> Iterator[TrainingPass]:
+        """Let layers take part in a pass inside the block, as far as they are in training mode."""
+        layers = {name: layer for name, layer in self.named_modules() if isinstance(layer, TrainingLayer)}
+        try:
+            for name, layer in layers.items():
+                layer.name, layer.current = name, current
+            yield current
+        finally:
+            for layer in layers.values():
+                layer.current = None
+
     def parts(self) -> tuple[str, ...]:
         """Return the names of the modules in body and head that hold tensors, learned or fixed."""
         tensors = ((name, [*module.parameters(), *module.buffers()]) for name, module in self.named_modules())
@@ -126,6 +158,7 @@ class Task:
         wire: parameter name to its name in messages; `None` for a parameter that stays home.
         agreed: what else the parties agreed on before training: names that a defence chose in public, by the defence's
             key.
+        names: what the classes are called, in their order; empty if nobody says.
     """
 
     model: Model
@@ -135,19 +168,53 @@ class Task:
     classes: int
     wire: Callable[[str], str | None] = same_name
     agreed: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False)
+    names: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
     def forward(self, parameters: Tensors, inputs: Tensor) -> Any:
-        """Run the model with these parameters in place of its own."""
+        """Run the model with these parameters in place of its own.
+
+        A model in training mode normalises by the batch, drops nothing, and stays as it is.
+        """
         return torch.func.functional_call(self.model, dict(parameters), (inputs,))
+
+    def training_forward(
+        self, parameters: Tensors, inputs: Tensor, masks: Tensors | None = None, running: Tensors | None = None
+    ) -> tuple[Any, TrainingPass]:
+        """Run the model as a step of training does; return its outputs, and what the pass leaves.
+
+        Args:
+            parameters: by the model's names.
+            inputs: the batch.
+            masks: what dropout multiplies by, a row for each example; none for what it does on average.
+            running: the running statistics before the pass, by the model's names; empty to follow none.
+        """
+        with self.model.training_pass(TrainingPass(masks or {}, dict(running or {}))) as current:
+            return self.forward(parameters, inputs), current
+
+    def dropped(self) -> dict[str, Dropped]:
+        """Return what dropout drops of an example, for each use of a layer; nothing where none is in training mode."""
+        if not self.model.drops:
+            return {}
+        with torch.no_grad():
+            blank = torch.zeros(1, *self.shape, device=self.device)
+            return self.training_forward(self.model.tensors(), blank)[1].dropped
 
     def public_parameters(self) -> dict[str, Tensor]:
         """Return the model's parameters that go out, by wire name."""
         return self.outward(self.model.tensors())
 
+    def public_running(self) -> dict[str, Tensor]:
+        """Return the model's running statistics that go out along with parameters, by wire name."""
+        return self.outward(self.model.running())
+
+    def public_state(self) -> dict[str, Tensor]:
+        """Return all that goes out of the model, by wire name: parameters, and running statistics of batch norm."""
+        return {**self.public_parameters(), **self.public_running()}
+
     def wires(self) -> frozenset[str]:
         """Return the names under which parameters go out.
 
-        Anything else in a message is a buffer that was sent along.
+        Anything else in a message is a buffer that was sent along, such as the running statistics of batch norm.
         """
         return frozenset(wire for name in self.model.tensors() if (wire := self.wire(name)) is not None)
 
@@ -169,6 +236,15 @@ class Task:
                 )
             parameters[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
         return parameters
+
+    def model_running(self, tensors: Tensors) -> dict[str, Tensor]:
+        """Return the running statistics by the model's own name, from tensors by wire name; else the model's own."""
+        own = self.model.running()
+        return {name: tensors.get(self.wire(name) or "", tensor) for name, tensor in own.items()}
+
+    def model_state(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
+        """Return every parameter and running statistic by the model's own name, as `model_parameters` does."""
+        return {**self.model_parameters(tensors, private), **self.model_running(tensors)}
 
     def outward(self, tensors: Tensors) -> dict[str, Tensor]:
         """Return what goes out of tensors by the model's names, by wire name."""

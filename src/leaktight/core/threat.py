@@ -109,7 +109,7 @@ class View:
         for message in self.messages:
             if message.kind is Kind.PARAMETERS:
                 if message.receiver == self.seat and sent is not None:
-                    exchanges += _others(*sent, message)
+                    exchanges += _others(*sent, message, self.task.wires())
                     sent = None
                 asked[message.receiver] = message
             elif message.kind in (Kind.GRADIENT, Kind.UPDATE):
@@ -183,14 +183,15 @@ class ThreatModel(Value):
         return dataclasses.replace(message.map(clone_once), facts=facts)
 
 
-def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
+def _others(before: Message, own: Message, after: Message, parameters: frozenset[str]) -> list[Exchange]:
     r"""Return the mean of what all others sent in the round of a participant's own message.
 
     It returns nothing if the mean cannot be derived.
 
     With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for
     updates), the server makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so
-    \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
+    \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\). Buffers that are sent along, all but `parameters`, are
+    added as they are.
     """
     if after.round != own.round + 1 or not own.tensors.keys() <= before.tensors.keys():
         return []
@@ -203,8 +204,10 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
     change = {name: after.tensors[name] - before.tensors[name] for name in own.tensors}
     if not derivable or not any(tensor.any() for tensor in change.values()):
         return []
-    step = -facts["learning_rate"] if gradient else 1.0
-    tensors = {name: (count * change[name] / step - tensor) / (count - 1) for name, tensor in own.tensors.items()}
+    steps = {name: -facts["learning_rate"] if gradient and name in parameters else 1.0 for name in change}
+    tensors = {
+        name: (count * change[name] / steps[name] - tensor) / (count - 1) for name, tensor in own.tensors.items()
+    }
     known = {**own.facts, "examples": own.facts["examples"] * (count - 1)}
     return [
         Exchange(before.tensors, dataclasses.replace(own, sender=all_but(own.sender), tensors=tensors, facts=known))

@@ -13,6 +13,7 @@ from leaktight.data.files import FileSource, Location
 from leaktight.data.folder import ImageFolder
 from leaktight.data.held_out import HeldOut
 from leaktight.data.idx import Idx
+from leaktight.data.in_memory import InMemory
 from leaktight.data.npz import Npz
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
@@ -37,6 +38,7 @@ __all__ = [
     "HeldOut",
     "Idx",
     "ImageFolder",
+    "InMemory",
     "Location",
     "Npz",
     "Parity",

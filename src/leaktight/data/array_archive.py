@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean
+from leaktight.core.errors import SHOWN, InvalidValue, list_known
 from leaktight.core.input_file import MEBIBYTE, expansion_bound, in_words
 from leaktight.data.files import LARGEST_DATA, open_data
 
@@ -58,9 +58,7 @@ class ArrayArchive:
             advice: what to do if there is no such member.
         """
         if name not in self.names:
-            raise InvalidValue(
-                f"The file `{self.path}` must have a member `{name}`. {did_you_mean(name, self.names)} {advice}"
-            )
+            raise InvalidValue(f"The file `{self.path}` must have a member `{name}`. {list_known(self.names)} {advice}")
         try:
             info = self._packed.NameToInfo.get(f"{name}{_ENDING}") or self._packed.getinfo(name)
             with self._packed.open(info) as file:

@@ -9,7 +9,7 @@ import dataclasses
 import fnmatch
 from collections.abc import Sequence
 
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import InvalidValue, closest, did_you_mean
 
 _SHOWN = 30
 
@@ -85,7 +85,6 @@ class Columns:
 
     def _hint(self, pattern: str) -> str:
         known = list(dict.fromkeys(self.names))
-        hint = did_you_mean(pattern, known)
-        if len(known) <= _SHOWN or hint.startswith("Did"):
-            return hint
+        if len(known) <= _SHOWN or closest(pattern, known):
+            return did_you_mean(pattern, known)
         return f"There are {len(known)}, from `{known[0]}` to `{known[-1]}`."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -81,6 +81,7 @@ class Parity(Source):
     """
 
     kind: Literal["parity"] = "parity"
+    property_title: ClassVar[str] = f"{_PROPERTY_FROM} or more"
     size: Annotated[int, Field(ge=8, le=64)] = 8
     resize: Resize = "bicubic"
 
@@ -88,7 +89,7 @@ class Parity(Source):
         """Read the digits and ask both questions."""
         digits = Digits(size=self.size, resize=self.resize).read()
         train, test = self._relabel(digits.train), self._relabel(digits.test)
-        return Data(train, test, 2, ("even", "odd"), property_name=f"{_PROPERTY_FROM} or more")
+        return Data(train, test, 2, ("even", "odd"), property_name=self.property_title)
 
     @staticmethod
     def _relabel(batch: Batch) -> Batch:

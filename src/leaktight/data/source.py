@@ -15,6 +15,9 @@ from leaktight.core.task import Batch
 from leaktight.core.value import Registered
 from leaktight.data.columns import Columns
 
+Constants = tuple[tuple[float, ...], tuple[float, ...]]
+"""What is subtracted from each channel of an input, and what the rest is divided by."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Data:
@@ -28,6 +31,8 @@ class Data:
         names: what the classes are called, if known.
         columns: for a table, what each position of a row holds; None means numbers, and for images nothing at all.
         property_name: what the private property of the examples is called; empty if they have none.
+        constants: by what a task shifts and scales the channels of its inputs; None takes each one's mean and deviation
+            over the test examples.
     """
 
     train: Batch
@@ -36,19 +41,22 @@ class Data:
     names: tuple[str, ...] = ()
     columns: Columns | None = None
     property_name: str = ""
+    constants: Constants | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one example: (channels, height, width) for images, (columns,) for tables."""
         return tuple(self.train.inputs.shape[1:])
 
-    def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return each channel's mean and standard deviation over the test examples.
+    def statistics(self) -> Constants:
+        """Return each channel's mean and standard deviation over the test examples, unless the data state others.
 
         They are public constants of the task, so they come from the public part of the data. Taken from the training
         examples, they would reveal those outside of every defence and every epsilon. A channel that never varies gets 1
         as its deviation: an example that differs there must not be blown up. Ids of categories are left as they are.
         """
+        if self.constants is not None:
+            return self.constants
         channels = self.test.inputs.transpose(0, 1).flatten(1).double()
         mean, std = channels.mean(1), channels.std(1, correction=0)
         std = torch.where(std > 1e-6, std, torch.ones_like(std))
@@ -62,6 +70,8 @@ class Source(Registered):
     """Something that loads a data set. Write `read`; call `load`, which checks what `read` returns."""
 
     family: ClassVar[str] = "data"
+    property_title: ClassVar[str] = ""
+    """What the private property is, where it is always the same; empty if settings say it, or if there is none."""
 
     @abc.abstractmethod
     def read(self) -> Data:

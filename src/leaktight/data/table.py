@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from leaktight.data.files import FileSource, Location, Part, Share, open_data
 from leaktight.data.labels import as_ids, number
 from leaktight.data.properties import mark_positive
 from leaktight.data.selection import holdout
+from leaktight.data.separator import LOOKED_AT, find_separator, has_decimal_commas
 from leaktight.data.source import Data
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -38,6 +40,7 @@ class Csv(ColumnRules, FileSource):
     r"""A table in a text file with a header, plain or `.gz`: one row per example, one column is the label.
 
     Columns of numbers become (value - mean) / standard deviation, columns of words one column per word, or one id.
+    Where no comma parts cells, numbers may be written with one, as 1,5.
     Means, deviations and words come from the training rows alone; a word that only the test rows have is all zeros, or
     id 0. Ids are for models with embeddings (`wide_deep`); the data's `columns` say which position holds what. In split
     learning each party can learn its columns from its own cells, so nothing of that leaves it but how many ids a column
@@ -55,7 +58,7 @@ class Csv(ColumnRules, FileSource):
         ignore: columns to leave out, such as an id.
         categorical: columns of numbers to treat as words.
         columns: the columns' names, for a file without a header.
-        separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
+        separator: what stands between cells; None finds it out: a comma, a semicolon, a tab or a bar.
         missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with
             none of them.
         most_words: refuse a column of words with more different ones than this, if they become one-hot.
@@ -146,7 +149,7 @@ class Csv(ColumnRules, FileSource):
     def _rows(self, file: Path) -> tuple[list[str], Part]:
         """Return the names of the kept columns, and their cells with the labels and the cells of the property."""
         header, rows = read_cells(file, self.columns, self.separator)
-        label = self._label(header, file)
+        label = self.label_in(header, file)
         private = [self.private_property] if self.private_property else []
         for name in (*self.ignore, *self.categorical, *private):
             if name not in header:
@@ -165,7 +168,8 @@ class Csv(ColumnRules, FileSource):
         properties = _present(cells[:, header.index(self.private_property)], "property", file) if private else None
         return [header[at] for at in kept], Part(cells[:, kept], ids, properties)
 
-    def _label(self, header: Sequence[str], file: Path) -> int:
+    def label_in(self, header: Sequence[str], file: Path) -> int:
+        """Return at which place of a header the label is."""
         if self.label:
             if self.label not in header:
                 raise InvalidValue(
@@ -189,9 +193,9 @@ def read_cells(
     Args:
         file: plain or `.gz`.
         columns: the header, if the file has none.
-        separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
+        separator: what stands between cells; None finds it out: a comma, a semicolon, a tab or a bar.
     """
-    separator = separator or ("\t" if file.name.lower().removesuffix(".gz").endswith(".tsv") else ",")
+    separator = separator or _separator_in(file, len(columns))
     header = _check_header(list(columns), file)
     rows: list[list[str]] = []
     with open_data(file, LARGEST_TABLE) as content:
@@ -220,7 +224,27 @@ def read_cells(
             ) from None
     if not rows:
         raise InvalidValue(f"The file `{file}` must have a header and at least one row. Got no row instead.")
+    if separator != ",":
+        _write_points(rows)
     return header, rows
+
+
+def _write_points(rows: list[list[str]]) -> None:
+    """Write numbers with a point that a table writes with a comma, as many do where commas do not part cells."""
+    for at in range(len(rows[0])):
+        if has_decimal_commas([row[at] for row in rows]):
+            for row in rows:
+                row[at] = row[at].replace(",", ".")
+
+
+def _separator_in(file: Path, columns: int) -> str:
+    lines: list[str] = []
+    with open_data(file, LARGEST_TABLE) as content:
+        for line in itertools.islice(text_lines(content, file), LOOKED_AT):
+            lines.append(line)
+            if sum(map(len, lines)) > MEBIBYTE:
+                break
+    return find_separator(lines, columns)
 
 
 def text_lines(content: BinaryIO, file: Path) -> Iterator[str]:

@@ -91,6 +91,11 @@ class DPSGD(GaussianMechanism):
         return True
 
     @property
+    def covers_buffers(self) -> bool:
+        """No noise is on running statistics, and no account speaks of them."""
+        return False
+
+    @property
     def wants_poisson(self) -> bool:
         """Poisson sampling is what keeps epsilon small."""
         return True

@@ -54,6 +54,11 @@ class AdditiveNoise(Defence):
         """Whether there is no noise at all."""
 
     @property
+    def covers_buffers(self) -> bool:
+        """Whether noise is on messages: steps alone have no running statistics."""
+        return self.each == "message" or self.off
+
+    @property
     def memoryless(self) -> bool:
         """Each draw is new."""
         return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from leaktight.channels.layers import Drop
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence
@@ -28,10 +30,14 @@ class Withhold(Defence):
     and that is dropped with the message. Nothing is said about a withheld layer, but the other layers' gradients come
     from the same examples and still reveal them.
 
+    Running statistics of batch norm go out along with a message, and are withheld like every other tensor of their
+    layer; `parts` names them alone. The server then keeps those that it has.
+
     Args:
         layers: which layers, by wire name without its last part, as `body.linear1`; empty for all that there are, so
             that nothing goes out and nothing is learned. Inside `layer_guard` leave it empty: the guard hands over the
             tensors of its layers only.
+        parts: which tensors of those layers, by the last part of their wire names, as `running_mean`; empty for all.
 
     Example:
         >>> import torch
@@ -51,6 +57,7 @@ class Withhold(Defence):
     kind: Literal["withhold"] = "withhold"
     title: ClassVar[str] = "withholding"
     layers: tuple[str, ...] = ()
+    parts: tuple[str, ...] = Field((), exclude_if=lambda parts: not parts)
 
     @property
     def withholds(self) -> bool:
@@ -64,7 +71,7 @@ class Withhold(Defence):
 
     def channel(self, task: Task) -> Channel:
         """State which layers do not come."""
-        return Channel(message=(Drop(self.layers),))
+        return Channel(message=(Drop(self.layers, self.parts),))
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Drop the tensors of these layers, or all."""
@@ -84,6 +91,10 @@ class Withhold(Defence):
                     "from it."
                 )
             raise unknown("layer", layer, known)
-        dropped = self.layers or known
-        sent = {name: tensor for name, tensor in message.tensors.items() if layer_of(name) not in dropped}
+        names = {name.rpartition(".")[2] for name in message.tensors}
+        for part in self.parts:
+            if part not in names:
+                raise unknown("part of a layer", part, names)
+        gone = Drop(self.layers, self.parts)
+        sent = {name: tensor for name, tensor in message.tensors.items() if not gone.drops(name)}
         return finite(dataclasses.replace(message, tensors=sent), self.kind)

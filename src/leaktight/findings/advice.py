@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.display import capital, join_words
+from leaktight.findings.choice import Choice, choose, price_of, rank_of
 from leaktight.findings.display import name_of
 from leaktight.findings.sentence import cost_of
 from leaktight.findings.summary import Summary
@@ -16,6 +17,7 @@ from leaktight.findings.verdict import Judgement
 from leaktight.statistics.pooling import high
 
 BUDGETS = (0.01, 0.02, 0.05)
+MOST_ALIKE = 2
 LIMITS = "How far does this advice go?"
 UNPRICED = "This cannot be said: {why}, so a price in {name} means nothing. Train longer."
 
@@ -41,9 +43,9 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
     Only what was shown to help is named: `bounded` by an epsilon that implies something, `not broken`, or `reduced`;
     never what is `unknown`, and never a defence under which the model learned nothing. If it learned nothing without a
     defence, or was never trained, nothing is named. A defence qualifies by its measured loss; if its interval reaches
-    beyond the budget, the sentence says so. The best is the one with the best word, then the one under which the
-    strongest attack gets least; of equals, the cheapest. Whatever is recommended rests on the attacks tried, and the
-    last answer says so.
+    beyond the budget, the sentence says so. The best is that of `choose`: nothing else is as good on every printed
+    number, and those that cannot be told apart from it by the intervals are named. Whatever is recommended rests on the
+    attacks tried, and the last answer says so.
 
     Args:
         summary: what was measured.
@@ -96,39 +98,29 @@ def _by_kind(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
     return groups if len(groups) > 1 else {"": list(judged)}
 
 
-def _order(judgement: Judgement) -> tuple[int, tuple[float, ...], float]:
-    """Return what ranks recommendations: a bound, then what was not broken, then the least leak, then the price."""
-    rank = 0 if judgement.is_good else 1 if judgement.verdict == "not broken" else 2
-    return rank, judgement.kind.severity(judgement.worst)[:1], _price(judgement)
-
-
-def _price(judgement: Judgement) -> float:
-    loss = judgement.worst.loss
-    return float("inf") if loss is None else loss.value
-
-
 def _protects(judged: Sequence[Judgement], prefix: str) -> Advice:
     question = f"{prefix}What was bounded or not broken, at the lowest price?"
     known = [j for j in judged if j.may_be_advised and j.verdict != "reduced" and j.worst.loss is not None]
     if not known:
         return Advice(question, f"None of the defences measured: {_why(judged)}.")
-    best = min(known, key=_price)
-    price = cost_of(best.worst.loss)
-    said = f"{capital(name_of(best.defence))}: {best.verdict}; {_say_outcome(best)}, at a price of {price}."
+    best = min(known, key=lambda one: (price_of(one), rank_of(one), one.kind.severity(one.worst)))
+    said = f"{capital(name_of(best.defence))}: {best.verdict}; {_say_outcome(best)}; price: {cost_of(best.worst.loss)}."
     return Advice(question, said, best.defence)
 
 
 def _why(judged: Sequence[Judgement]) -> str:
     """Say what became of the defences, none of which can be recommended."""
-    leaky = sum(j.verdict in ("refuted", "leaks", "reduced") for j in judged)
-    unknown = sum(j.verdict == "unknown" for j in judged)
-    weak = sum(j.verdict == "bounded" and not j.is_good for j in judged)
-    rest = len(judged) - leaky - unknown - weak
+    useless = sum(j.status == "useless" for j in judged)
+    leaky = sum(j.status in ("refuted", "leaks", "reduced") for j in judged)
+    unknown = sum(j.status == "unknown" for j in judged)
+    weak = sum(j.status == "bounded" and not j.is_good for j in judged)
+    rest = len(judged) - useless - leaky - unknown - weak
     said = {
         f"{leaky} let something through": leaky,
+        f"under {useless} the model learned nothing": useless,
         f"of {unknown} too little is known": unknown,
         f"{weak} promised too little by its epsilon": weak,
-        f"{rest} left a model that learned nothing, or has no price": rest,
+        f"{rest} has no price": rest,
     }
     return "; ".join(words for words, count in said.items() if count)
 
@@ -155,20 +147,33 @@ def _within(judged: Sequence[Judgement], budget: float) -> tuple[str, Defence | 
         return "This cannot be said: the cost in accuracy was not measured.", None
     if not priced:
         return "No defence measured was shown to lower the leak.", None
-    fits = [j for j in priced if _price(j) <= budget]
-    if not fits:
-        cheapest = min(priced, key=_price)
+    choice = choose(priced, budget)
+    if choice is None:
+        cheapest = min(priced, key=price_of)
         said = f"the cheapest is {name_of(cheapest.defence)}, at {cost_of(cheapest.worst.loss)}"
         return f"None of the defences that were shown to help is that cheap; {said}.", None
-    best = min(fits, key=_order)
+    best = choice.best
     loss = best.worst.loss
     unsure = ""
     if loss is not None and loss.low is None:
         unsure = " The cost has no interval, so treat it as a rough figure."
     elif loss is not None and high(loss) > budget:
         unsure = " The interval reaches beyond the budget: more seeds or test examples would settle it."
-    said = f"{name_of(best.defence)}: {best.verdict}; {_say_outcome(best)}, at a price of {cost_of(loss)}"
-    return f"The best protection measured is {said}.{unsure}", best.defence
+    said = f"{name_of(best.defence)}: {best.verdict}; {_say_outcome(best)}; price: {cost_of(loss)}"
+    return f"The best protection measured is {said}.{unsure}{_alike(choice)}", best.defence
+
+
+def _alike(choice: Choice) -> str:
+    """Name those that cannot be told apart from the best, and the cheapest of them all."""
+    if not choice.alike:
+        return ""
+    names = join_words([name_of(one.defence) for one in (choice.best, *choice.alike[:MOST_ALIKE])])
+    more = len(choice.alike) - MOST_ALIKE
+    names += f" and {more} more" if more > 0 else ""
+    cheapest = min((choice.best, *choice.alike), key=price_of)
+    word = "cheaper" if len(choice.alike) == 1 else "cheapest"
+    price = "" if cheapest is choice.best else f", at {cost_of(cheapest.worst.loss)}"
+    return f" By their intervals, {names} cannot be told apart; the {word} is {name_of(cheapest.defence)}{price}."
 
 
 def _say_outcome(judgement: Judgement) -> str:

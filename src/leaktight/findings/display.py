@@ -84,9 +84,13 @@ def family_of(defence: Defence) -> str:
 
 
 def label_of(cell: Cell) -> str:
-    """Return how a cell's probe is named: its label, or else its own kind and settings."""
+    """Return how a cell's probe is named: its label, or else its own kind and settings.
+
+    A preset of which settings were changed is said to be changed; in labels it has a star.
+    """
     attack = attack_of(cell.probe)
-    return cell.label or str(attack or cell.probe)
+    name = cell.label or str(attack or cell.probe)
+    return f"{name.removesuffix('*')} (changed)" if name.endswith("*") else name
 
 
 def setting_of(cell: Cell) -> str:
@@ -121,6 +125,16 @@ def gist(made: Registered | type[Registered]) -> str:
         ('No defence: every message goes out as it is.', True)
     """
     return " ".join((inspect.getdoc(made) or "").partition("\n\n")[0].split()).replace("`", "")
+
+
+def class_name(label: int, names: Sequence[str] = ()) -> str:
+    """Return what a class is called: its name, or its number if nobody says.
+
+    Example:
+        >>> class_name(1, ("cat", "dog")), class_name(7)
+        ('dog', '7')
+    """
+    return names[label] if 0 <= label < len(names) else str(label)
 
 
 def not_broken(attacks: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import join_words
 from leaktight.core.probe import Attempt, attack_of
@@ -57,7 +58,8 @@ def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
     for record in records:
         cell = record.cell
         counts = record.status is Status.DONE and cell.purpose == "measure" and attack_of(cell.probe) is not None
-        if counts and not is_undefended(cell.defence):
+        # What senders of captured messages did, if anything, nobody declared.
+        if counts and not is_undefended(cell.defence) and not isinstance(cell.defence, AsCaptured):
             by_defence.setdefault(cell.defence.key, []).append(record)
     untried = [group for group in by_defence.values() if not any(_adaptive(record) for record in group)]
     if not untried:

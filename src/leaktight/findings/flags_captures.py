@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured, Captured
 from leaktight.captures.known import SETTINGS, phrase_assumptions
-from leaktight.core.attack import Attack
 from leaktight.core.display import join_words
-from leaktight.core.probe import DIVERGED, OBJECTIVE, Attempt
+from leaktight.core.probe import DIVERGED, Attempt
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import label_of
 from leaktight.findings.flag import Flag
@@ -44,37 +43,6 @@ def without_truth(records: Sequence[Record]) -> list[Flag]:
         "because the truth holds no private batch for them."
     )
     return [Flag("without_truth", said, _keys(found), "info")]
-
-
-def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
-    """What an attack is left with on noise of the same size is what an attack that explains nothing is left with."""
-    flags = []
-    noise = {
-        _place(record): reading.value
-        for record in records
-        if record.cell.purpose == "null" and (reading := record.reading(OBJECTIVE))
-    }
-    for record in _on_captures(records):
-        left = record.reading(OBJECTIVE)
-        if left is None or _place(record) not in noise:
-            continue
-        blind = noise[_place(record)]
-        fits = left.value < FITS * blind
-        meaning = (
-            "so it found examples that explain the messages"
-            if fits
-            else "so it explains the messages hardly better than noise"
-        )
-        flags.append(
-            Flag(
-                "objective_against_noise",
-                f"The attack {label_of(record.cell)} was left with {left.value:.3g} of its objective, and with "
-                f"{blind:.3g} on noise of the same size, {meaning} (batches of {record.cell.batch_size}).",
-                (record.cell.key,),
-                "info",
-            )
-        )
-    return flags
 
 
 def blank_chance(records: Sequence[Record]) -> list[Flag]:
@@ -289,11 +257,6 @@ def _has_truth(record: Record) -> bool:
 
 def _public(record: Record) -> object:
     return record.cell.scenario.public if isinstance(record.cell.scenario, Captured) else None
-
-
-def _place(record: Record) -> tuple[str, str, int, Attack | None]:
-    attack = record.cell.probe.attack if isinstance(record.cell.probe, Attempt) else None
-    return record.cell.scenario.key, record.cell.defence.key, record.cell.batch_size, attack
 
 
 def _keys(records: Sequence[Record]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.record import Record
 from leaktight.findings.column import NOTHING, Column, chance, result, shown
 from leaktight.findings.display import title_of
-from leaktight.findings.kind import LUCK, Axis, Distance, LeakKind, Severity, is_beyond, leak_kinds
+from leaktight.findings.kind import LUCK, Distance, LeakKind, Severity, is_beyond, leak_kinds
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.rows import Row
 from leaktight.metrics.search_gap import SEARCH_FAILED
@@ -53,7 +53,6 @@ class Images(LeakKind):
         order=20,
         risk="reconstruction",
         noun="the examples",
-        axis="PSNR (dB)",
         head="PSNR of inversion (dB)",
         column="inverted by it alone, labels known: PSNR",
         digits=1,
@@ -167,6 +166,14 @@ class Images(LeakKind):
         chance = "" if reading.chance is None else f", where blind guessing gets {reading.chance:.3g}"
         return f"the strongest attack reached {title_of(reading.name)} {reading.value:.3g}{chance}"
 
+    def left(self, row: Row) -> str:
+        """Say how many images are recognised, and no more."""
+        reading = self.reading(row)
+        if reading is None or reading.name != STATEMENT:
+            return self.headline(row)
+        few = round(reading.value * reading.n) < 2
+        return f"{show_count(reading)} {'image' if reading.n == 1 else 'images'} {'is' if few else 'are'} recognised"
+
     def short(self, row: Row) -> str:
         """Return the count, or the number."""
         reading = self.reading(row)
@@ -258,15 +265,6 @@ class Images(LeakKind):
         )
         return f"Means over images and seeds with 95 % intervals. {against}"
 
-    def bar(self, row: Row) -> tuple[float, str] | None:
-        """Return the share of images recognised."""
-        reading = self.reading(row)
-        return (
-            None
-            if reading is None or reading.name != STATEMENT
-            else (reading.value, f"{show_count(reading)} recognised")
-        )
-
     def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
         """Say from which PSNR on an image counts as recognised."""
         threshold = threshold_of(records)
@@ -286,16 +284,6 @@ class Images(LeakKind):
             **({} if threshold is None else {"Recognised": copies}),
             "SSIM": "Likeness of structure, from about 0 (unrelated) to 1 (the same).",
         }
-
-    def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
-        """Draw the share of images recognised in percent."""
-        if readings[0].name != STATEMENT:
-            return self.strength_axis(readings)
-        return Axis("images recognised", scale=100, suffix=" %", ends=(-5, 112), tick=20)
-
-    def strength_axis(self, readings: Sequence[Reading]) -> Axis:
-        """Draw the PSNR in decibels."""
-        return Axis("PSNR (dB)") if readings[0].name == PSNR else super().strength_axis(readings)
 
     def hover(self, row: Row) -> tuple[str, ...]:
         """Say how many images are recognised, and how clear the copies are."""

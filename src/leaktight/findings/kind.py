@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from leaktight.core import registry
 from leaktight.core.display import show_count
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.value import Registered
-from leaktight.findings.column import Column, chance, result
+from leaktight.findings.column import NOTHING, Column, chance, result, shown
 from leaktight.findings.display import title_of
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.statistics.pooling import leakage, leaks_more
@@ -34,6 +34,9 @@ An audit looks at many readings of every defence, and one in forty lies beyond i
 must not overrule an epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
 """
 
+SHARE_ENDS = (-4, 104)
+"""Between what a share in percent is drawn, so that points at 0 and at 100 are whole."""
+
 
 class Axis(NamedTuple):
     """How readings are drawn.
@@ -43,16 +46,28 @@ class Axis(NamedTuple):
         scale: what values are multiplied by.
         suffix: what follows each number of the axis.
         ends: where the axis begins and ends; None leaves that to the numbers.
-        tick: how far its numbers lie apart; None leaves that to the numbers.
-        guessing: where the dashed line of guessing lies; None draws none.
     """
 
     title: str
     scale: float = 1
     suffix: str = ""
     ends: tuple[float, float] | None = None
-    tick: float | None = None
-    guessing: float | None = None
+
+
+class Gauge(NamedTuple):
+    """A reading as a bar from 0, nothing, to 1, everything.
+
+    Args:
+        value: how long the bar is.
+        low: the lower end of its interval; None if it has none.
+        high: the upper end.
+        chance: what someone who saw nothing would get; None if that is not known.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
 
 
 class Distance(NamedTuple):
@@ -201,6 +216,14 @@ class LeakKind(Registered):
     def clause(self, row: Row) -> str:
         """Say what the attack of a row got, as a clause."""
 
+    def headline(self, row: Row) -> str:
+        """Say the same as a clause that leads a page: the shorter the better."""
+        return self.clause(row)
+
+    def left(self, row: Row) -> str:
+        """Say the same of what is left under a defence, where the headline has said what it is about."""
+        return self.headline(row)
+
     @abc.abstractmethod
     def short(self, row: Row) -> str:
         """Say the same as a figure alone."""
@@ -251,6 +274,16 @@ class LeakKind(Registered):
         """Return what else the terminal says, line by line below a heading."""
         return {}
 
+    def judged_by(self, row: Row) -> str:
+        """Return what a row is judged by with its name, its interval, and its layer if it is that of one."""
+        reading = self.reading(row)
+        if reading is None:
+            return NOTHING
+        quantity = quantity_of(reading.name)
+        where = f", {reading.layer}" if reading.layer else ""
+        unit = f" {quantity.unit}" if quantity.unit not in ("", "%") else ""
+        return f"{quantity.title} {shown(reading, quantity.number)}{unit}{where}"
+
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
         """Return its columns in the report; readings that no column shows have one of their own anyway."""
         return ()
@@ -259,9 +292,10 @@ class LeakKind(Registered):
         """Say what the numbers of the report are, where that is not obvious."""
         return ""
 
-    def bar(self, row: Row) -> tuple[float, str] | None:
-        """Return the share that a verdict's bar shows, and what it says; None if it has no bar."""
-        return None
+    def gauge(self, row: Row) -> Gauge | None:
+        """Return the bar of a verdict: what was read as a share of all there is; None if it is no such share."""
+        reading = self.reading(row)
+        return None if reading is None else gauge_of(reading)
 
     def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
         """Say what a reader must know of what is counted."""
@@ -282,16 +316,50 @@ class LeakKind(Registered):
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
         """Return how readings are drawn against what a model is worth."""
-        return Axis(title_of(readings[0].name))
+        return axis_of(readings[0].name)
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:
         """Return how readings, the finer ones if there are any, are drawn over the strength of a defence."""
-        return Axis(title_of(readings[0].name))
+        return axis_of(readings[0].name)
 
     def hover(self, row: Row) -> tuple[str, ...]:
         """Say beside a point of a chart what was read."""
         reading = self.reading(row)
         return () if reading is None else (f"{title_of(reading.name)}: {reading.value:.3g}",)
+
+
+def axis_of(reading: str) -> Axis:
+    """Return how readings of a name are drawn: a share in percent, anything else in its own unit.
+
+    Example:
+        >>> axis_of("reconstruction_statement").suffix, axis_of("psnr").title
+        (' %', 'PSNR (dB)')
+    """
+    quantity = quantity_of(reading)
+    if quantity.unit == "%":
+        return Axis(quantity.heading, scale=100, suffix=" %", ends=SHARE_ENDS)
+    return Axis(quantity.heading)
+
+
+def gauge_of(reading: Reading) -> Gauge | None:
+    """Return a share, or an AUC, as a bar that is the longer the more leaks; None for anything else.
+
+    Example:
+        >>> gauge_of(Reading(name="label_distance", value=0.25, chance=0.9, leaks="low"))
+        Gauge(value=0.75, low=None, high=None, chance=0.1)
+        >>> gauge_of(Reading(name="psnr", value=0.9, leaks="high")) is None
+        True
+    """
+    ends = (reading.value, reading.low, reading.high, reading.chance)
+    is_share = quantity_of(reading.name).unit in ("", "%") and all(end is None or 0 <= end <= 1 for end in ends)
+    if not is_share or reading.leaks is None:
+        return None
+    if reading.leaks == "high":
+        return Gauge(*ends)
+    low, high, chance = (
+        None if end is None else round(1 - end, 9) for end in (reading.high, reading.low, reading.chance)
+    )
+    return Gauge(1 - reading.value, low, high, chance)
 
 
 def leak_kinds() -> tuple[LeakKind, ...]:

@@ -87,11 +87,10 @@ class Labels(LeakKind):
         order=10,
         risk="labels",
         noun="the labels",
-        axis="label AUC",
         head="label AUC",
         column="label AUC",
         asked="are of one class",
-        asked_in=lambda scenario: question_of(scenario) if of_class(scenario) else "",
+        asked_in=lambda scenario, names: question_of(scenario, names) if of_class(scenario) else "",
         measured=PROPERTY_AUC,
         prefix="label_",
         word="label",
@@ -163,8 +162,10 @@ class Labels(LeakKind):
         if reading is None:
             return "nothing was measured"
         if not tells_labels(reading):
-            guessing = "" if reading.chance is None else f", where guessing gets {percent(1 - reading.chance)}"
-            return f"{percent(1 - reading.value)} of the labels behind a message are read correctly{guessing}"
+            blind = (
+                "" if reading.chance is None else f", where the best blind answer gets {percent(1 - reading.chance)}"
+            )
+            return f"{percent(1 - reading.value)} of the labels behind a message are read correctly{blind}"
         count = len(reading.each) // max(len(row.seeds), 1)
         passes = "" if reading.name != PASSES else f" after {count} passes" if count > 1 else " over all passes"
         other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
@@ -174,6 +175,17 @@ class Labels(LeakKind):
             f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
             f"where guessing gets {_chance(reading):.2f}"
         )
+
+    def headline(self, row: Row) -> str:
+        """Say how well labels are told, and no more."""
+        reading = self.reading(row)
+        if reading is None:
+            return self.clause(row)
+        if not tells_labels(reading):
+            blind = "" if reading.chance is None else f" (a blind answer gets {percent(1 - reading.chance)})"
+            return f"{percent(1 - reading.value)} of the labels are read{blind}"
+        value = 1 - reading.value if is_inverted(reading) else reading.value
+        return f"labels are told with AUC {value:.2f} (guessing gets {_chance(reading):.2f})"
 
     def short(self, row: Row) -> str:
         """Return the AUC, or the share of labels read."""
@@ -248,13 +260,17 @@ class Labels(LeakKind):
         if not any(map(self.is_tabled, rows)):
             return ""
         return (
-            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is "
-            "that at the cut; other layers are above."
+            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. The columns of "
+            "leak AUC are at the cut; what a row is judged by may be another layer."
         )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
         """Explain how labels are read, or told apart, and where."""
-        read = {"Labels read": "How many of the labels behind a message the attacker names correctly."}
+        read = {
+            "Labels read": "How many of the labels behind a message the attacker names correctly. The best blind "
+            "answer is random labels, or the same labels for all messages, the commonest among those attacked; with few "
+            "messages that is right more often than one class in all would be."
+        }
         return {**(read if LABELS in names else {}), **(AUC_WORDS if LEAK_AUC in names else {})}
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ ASKED = ("v_information", "property_sensitivity")
 """How the names of readings begin that are about what is asked, without naming an attack."""
 
 
-def _nothing(scenario: Scenario) -> str:
+def _nothing(scenario: Scenario, class_names: Sequence[str]) -> str:
     return ""
 
 
@@ -25,11 +25,11 @@ class LayerMeasure(NamedTuple):
         order: where it stands among other measures.
         risk: what rankings in files call it.
         noun: what sentences call it.
-        axis: what stands beside its axis in the report.
-        head: what stands above its column in the report.
+        head: what stands above its column and its axis in the report.
         column: what stands above its column on the terminal.
         asked: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them instead.
-        asked_in: says the same of one scenario; nothing of a scenario in which something else is asked.
+        asked_in: says the same of one scenario, given what its classes are called; nothing where something else is
+            asked.
         measured: what records call the reading, where several measures share it; by default the reading itself.
         prefix: what stands before other readings of its scenarios, to tell them from those of another measure.
         digits: how many digits follow the point.
@@ -43,11 +43,10 @@ class LayerMeasure(NamedTuple):
     order: int
     risk: str
     noun: str
-    axis: str
     head: str
     column: str
     asked: str = ""
-    asked_in: Callable[[Scenario], str] = _nothing
+    asked_in: Callable[[Scenario, Sequence[str]], str] = _nothing
     measured: str = ""
     prefix: str = ""
     digits: int = 2

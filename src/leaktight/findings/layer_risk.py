@@ -88,12 +88,19 @@ class Profile:
         """What an attack on a layer asks of the examples, in words; empty where nobody knows more than the measure."""
         scenario = self.place.measured_in
         measure = None if scenario is None else measure_in(scenario)
-        return "" if scenario is None or measure is None else measure.asked_in(scenario)
+        return "" if scenario is None or measure is None else measure.asked_in(scenario, self.place.class_names)
 
 
 def measure_in(scenario: Scenario) -> LayerMeasure | None:
     """Return the measure of what attacks ask of the examples of a scenario; None if they ask nothing."""
-    return next((measure for measure in layer_measures() if measure.asked_in(scenario)), None)
+    return next((measure for measure in layer_measures() if measure.asked_in(scenario, ())), None)
+
+
+def asked_in(records: Iterable[Record]) -> str:
+    """Say what attacks on layers ask of the examples first of all; nothing where they ask nothing."""
+    scenarios = [record.cell.scenario for record in records if record.cell.purpose == "measure"]
+    asked = (measure.asked_in(scenario, ()) for measure in layer_measures() for scenario in scenarios)
+    return next(filter(None, asked), "")
 
 
 def of_layers(name: str) -> bool:

@@ -32,21 +32,30 @@ def _names() -> list[str]:
     return [*asking, *_informations(), *rebuilding, SENSITIVITY]
 
 
-def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
+def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
     """Say in a sentence for each measured risk which layer gives most away by itself.
 
     If no risk was measured, go by sensitivity.
+
+    Args:
+        rows: what was measured of each layer.
+        asked: what an attack on the private property asks of the examples; by default whether they have it.
 
     Example:
         >>> layer_sentences([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
         'For the examples: By itself head has the highest PSNR (30.00 dB).'
     """
     found = [
-        f"For {measure.noun}: {most_telling(rows, measure.asked, measure.ranks[:2])}"
+        f"For {measure.noun}: {most_telling(rows, _asked(measure, asked), measure.ranks[:2])}"
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.ranks[:2])
     ]
     return [*(found or [most_telling(rows)]), CAVEAT]
+
+
+def _asked(measure: LayerMeasure, asked: str) -> str:
+    """Return what an attack asks of the examples: of the private property, what it is, where somebody says it."""
+    return asked if asked and measure.by_sensitivity else measure.asked
 
 
 def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str] = ()) -> str:
@@ -79,9 +88,14 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
         )
         return f"No layer by itself {what}: the highest is {best} ({_show(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
-        return (
-            f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_show(name, top)})."
+        every = (
+            f"Every layer by itself {told if asks else 'lies above chance'}, and none"
+            if top.beats_chance()
+            else "No layer"
         )
+        few = f" {top.n} messages are too few to tell layers apart." if asks and top.n > 1 else ""
+        highest = f"the intervals of all overlap with that of {best}, the highest ({_show(name, top)})"
+        return f"{every} stands out: {highest}.{few}"
     why = f"best {told} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:

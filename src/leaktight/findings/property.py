@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
+from leaktight.core import registry
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.scenario import Scenario
+from leaktight.data.source import Source
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
-from leaktight.findings.display import title_of
+from leaktight.findings.display import class_name, title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import GUESSING, auc_ends, is_inverted, weight
 from leaktight.findings.layer_measure import LayerMeasure
@@ -37,11 +39,10 @@ class Property(LeakKind):
         order=0,
         risk="property",
         noun="the property",
-        axis="property AUC",
         head="property AUC",
         column="property AUC",
         asked=UNNAMED,
-        asked_in=lambda scenario: "" if of_class(scenario) else question_of(scenario),
+        asked_in=lambda scenario, names: "" if of_class(scenario) else question_of(scenario, names),
         measured=PROPERTY_AUC,
         word="property",
         information="v_information",
@@ -77,9 +78,20 @@ class Property(LeakKind):
         chance = GUESSING if reading.chance is None else reading.chance
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples {question_of(row.measured_in)} with AUC "
-            f"{reading.value:.2f} ({ends}guessing gets {chance:.2g}){other_way}"
+            f"from one shared message {who} tells whether its examples "
+            f"{question_of(row.measured_in, row.class_names)} with AUC {reading.value:.2f} "
+            f"({ends}guessing gets {chance:.2g}){other_way}"
         )
+
+    def headline(self, row: Row) -> str:
+        """Say how well it is told, and no more."""
+        reading = self.reading(row)
+        if reading is None:
+            return self.clause(row)
+        value = 1 - reading.value if is_inverted(reading) else reading.value
+        chance = GUESSING if reading.chance is None else reading.chance
+        asked = question_of(row.measured_in)
+        return f"one message tells whether its examples {asked} with AUC {value:.2f} (guessing gets {chance:.2f})"
 
     def short(self, row: Row) -> str:
         """Return the AUC."""
@@ -88,7 +100,13 @@ class Property(LeakKind):
 
     def measure(self, row: Row) -> str:
         """Say what is told."""
-        return f"AUC, how well it is told whether examples {question_of(row.measured_in)}"
+        return f"AUC, how well it is told whether examples {question_of(row.measured_in, row.class_names)}"
+
+    def judged_by(self, row: Row) -> str:
+        """Name it after the labels where a class stands in the place of the property."""
+        said = super().judged_by(row)
+        asks_class = row.measured_in is not None and of_class(row.measured_in)
+        return said.replace("property AUC", "label AUC") if asks_class else said
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting.
@@ -114,8 +132,16 @@ class Property(LeakKind):
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
-        """Return the AUC of all layers together."""
-        return (Column("property AUC", lambda row: interval(row.reading(PROPERTY_AUC), 2), (PROPERTY_AUC,)),)
+        """Return the AUC of all layers together; where a class stands in the place of the property, that of labels."""
+
+        def told(row: Row, about_labels: bool) -> str:
+            asks = row.measured_in is not None and of_class(row.measured_in)
+            return interval(row.reading(PROPERTY_AUC), 2) if asks is about_labels else NOTHING
+
+        return (
+            Column("property AUC", lambda row: told(row, False), (PROPERTY_AUC,)),
+            Column("label AUC", lambda row: told(row, True), (PROPERTY_AUC,)),
+        )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
         """Explain how well a property is told."""
@@ -129,8 +155,8 @@ class Property(LeakKind):
         }
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
-        """Draw an AUC from guessing to 1, with the line of guessing."""
-        return self.strength_axis(readings)._replace(guessing=GUESSING)
+        """Draw an AUC from guessing to 1."""
+        return self.strength_axis(readings)
 
     def strength_axis(self, readings: Sequence[Reading]) -> Axis:
         """Draw an AUC from guessing to 1."""
@@ -197,20 +223,24 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
 
 
-def question_of(scenario: Scenario | None) -> str:
+def question_of(scenario: Scenario | None, class_names: Sequence[str] = ()) -> str:
     """Say what an attack on the property asks of the examples, as far as the settings of the data tell.
 
     Nothing is loaded.
+
+    Args:
+        scenario: where it was measured.
+        class_names: what its classes are called.
 
     Example:
         >>> from leaktight.data import Parity
         >>> from leaktight.learning import Federated
         >>> from leaktight.models import MLP
         >>> question_of(Federated(data=Parity(), model=MLP()))
-        'have the private property'
+        'have the property `6 or more`'
     """
     data = None if scenario is None else scenario.to_dict().get("data")
-    return _question(data) if isinstance(data, dict) else UNNAMED
+    return _question(data, class_names) if isinstance(data, dict) else UNNAMED
 
 
 def of_class(scenario: Scenario) -> bool:
@@ -219,13 +249,17 @@ def of_class(scenario: Scenario) -> bool:
     return isinstance(data, dict) and data.get("kind") == "class_property"
 
 
-def _question(data: dict[str, Any]) -> str:
+def _question(data: dict[str, Any], class_names: Sequence[str]) -> str:
     if data.get("kind") == "class_property":
-        return "are of the commonest class" if data.get("label") is None else f"are of class {data['label']}"
+        label = data.get("label")
+        return (
+            f"are of class {class_name(label, class_names)}" if isinstance(label, int) else "are of the commonest class"
+        )
     named = data.get("private_property")
     name = " or ".join(map(str, named)) if isinstance(named, list) else named
     if not isinstance(name, str) or not name:
-        return UNNAMED
+        source = registry.classes(Source.family).get(str(data.get("kind")))
+        return f"have the property `{source.property_title}`" if source and source.property_title else UNNAMED
     positive = data.get("private_property_positive")
     return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
 

@@ -23,7 +23,7 @@ def redact_records(
     them
     alone: it is that example's value. An error's text may quote the data that caused it. All noise of an audit, and the
     choice of its examples, can be drawn again from a seed; so each has a number instead, also in the keys of cells,
-    which are hashes of it.
+    which are hashes of it. Classes may be people, so that their names go too.
 
     Args:
         records: what was measured.
@@ -68,7 +68,7 @@ def _redact(record: Record, number: int) -> Record:
     kept = tuple(r.model_copy(update={"each": ()}) for r in shared)
     reason = WITHHELD if record.status is Status.FAILED else record.reason
     cell = record.cell.model_copy(update={"seed": number})
-    return record.model_copy(update={"cell": cell, "readings": kept, "reason": reason})
+    return record.model_copy(update={"cell": cell, "readings": kept, "reason": reason, "class_names": ()})
 
 
 def without_places(value: Value) -> dict[str, Any]:

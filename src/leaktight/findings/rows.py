@@ -14,7 +14,7 @@ from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.display import show_count
 from leaktight.core.metric import Reading
-from leaktight.core.probe import LUCKIEST, Attempt, Probe, attack_of
+from leaktight.core.probe import LUCKIEST, OBJECTIVE, Attempt, Probe, attack_of
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 from leaktight.core.scenario import Scenario
@@ -64,6 +64,8 @@ class Row:
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
         measured_in: the scenario itself; None if it is not known.
+        class_names: what the classes of the data are called, in their order; empty if nobody says.
+        aim: which of several things the attack is after, in words; empty if it has no such choice.
     """
 
     scenario: int
@@ -92,6 +94,8 @@ class Row:
     unpriced: str = ""
     layer: str = ""
     measured_in: Scenario | None = None
+    class_names: tuple[str, ...] = ()
+    aim: str = ""
 
     @property
     def behind(self) -> int:
@@ -183,8 +187,35 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
                 record
             )
     losses = _losses(records)
-    rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
+    noise = {
+        (_place(record), left.by): left.value
+        for record in records
+        if record.cell.purpose == "null"
+        for left in record.readings
+        if left.name == OBJECTIVE
+    }
+    rows = [
+        _row(scenarios[group[0].cell.scenario.key], len(scenarios), [_beside_noise(r, noise) for r in group], losses)
+        for group in groups.values()
+    ]
     return tuple(sorted(_with_prices(rows, untrained), key=_order))
+
+
+def _place(record: Record) -> tuple[object, ...]:
+    cell = record.cell
+    return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(cell.probe)
+
+
+def _beside_noise(record: Record, noise: Mapping[tuple[tuple[object, ...], str], float]) -> Record:
+    """Return a record whose ungraded objectives have what the attack is left with on noise as their chance level."""
+    if not noise or record.reading(OBJECTIVE) is None:
+        return record
+    place = _place(record)
+    readings = (
+        r.model_copy(update={"chance": noise[place, r.by]}) if r.name == OBJECTIVE and (place, r.by) in noise else r
+        for r in record.readings
+    )
+    return record.model_copy(update={"readings": tuple(readings)})
 
 
 def _with_prices(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
@@ -275,6 +306,8 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
         layer=_inverted_layer(attack),
         measured_in=cell.scenario,
+        class_names=next((record.class_names for record in done if record.class_names), ()),
+        aim="" if attack is None else attack.aim,
     )
     if attack is None:
         return row

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Literal
 
-from leaktight.core.display import percent
+from leaktight.core.display import percent, show_count
 from leaktight.core.metric import Reading
+from leaktight.core.record import Record
 from leaktight.findings.column import Column, chance, interval, result
 from leaktight.findings.kind import LeakKind, Severity, excess, is_beyond
 from leaktight.findings.rows import Row
@@ -58,8 +60,8 @@ class Samples(LeakKind):
         reading, other = self.reading(row), any_class(row)
         if reading is None:
             return "nothing was measured"
-        said = f"{percent(reading.value)} of the made-up pictures show the class asked for"
-        said += "" if reading.chance is None else f", where guessing gets {percent(reading.chance)}"
+        said = f"{show_count(reading)} made-up pictures show {row.aim or 'the class asked for'}"
+        said += "" if reading.chance is None else f", where {round(reading.chance * reading.n)} would by chance"
         if other is None or not other.beats_chance() or reading.beats_chance():
             return said
         where = " in one of the training runs" if len(row.seeds) > 1 else ""
@@ -69,13 +71,13 @@ class Samples(LeakKind):
         )
 
     def short(self, row: Row) -> str:
-        """Return the share."""
+        """Return the count."""
         reading = self.reading(row)
-        return "nothing" if reading is None else percent(reading.value)
+        return "nothing" if reading is None else show_count(reading)
 
     def measure(self, row: Row) -> str:
         """Say what is shown."""
-        return "of the made-up pictures show the class asked for"
+        return f"made-up pictures that show {row.aim or 'the class asked for'}"
 
     def _shares(self, row: Row) -> list[Reading]:
         """Return the class asked for, and any class if more samples show one than guessing explains."""
@@ -94,6 +96,19 @@ class Samples(LeakKind):
             Column("Chance", lambda row: chance(self.reading(row))),
             Column("Of any class, worst training", lambda row: interval(any_class(row), 2).partition(" ")[0]),
         )
+
+    def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
+        """Explain how made-up pictures are scored."""
+        if RECOGNISED not in names:
+            return {}
+        return {
+            "Pictures of the class": "How many made-up pictures a classifier, learned from public examples, takes for "
+            "the class. A classifier may be fooled by a picture in which a person sees nothing: look at the pictures.",
+            "Any class": "How many it takes for whichever class of the attacked.",
+            "Nearness": "The distance to the nearest private example, as a share of that and the distance to the "
+            "nearest public one: below 0.5 the pictures show these very examples, at 0.5 their class.",
+            "Diversity": "0 if all made-up pictures are one picture, 1 if they differ as much as private examples do.",
+        }
 
     def chart_reading(self, row: Row) -> Reading | None:
         """Return all that show a class of the attacked, asked for or not."""

@@ -16,7 +16,7 @@ from leaktight.findings.verdict import Judgement
 
 def sentence_of(judgement: Judgement) -> str:
     """Say what was found: the defence, the word, and what it rests on."""
-    return f"{capital(name_of(judgement.defence))}: {judgement.verdict}. {reasons_of(judgement)}"
+    return f"{capital(name_of(judgement.defence))}: {judgement.status}. {reasons_of(judgement)}"
 
 
 def brief_of(judgement: Judgement) -> str:
@@ -50,19 +50,53 @@ def _clause(judgement: Judgement) -> str:
 
 
 def cost_of(loss: Reading | None) -> str:
-    """Say what a defence costs in accuracy, with its interval.
+    """Say what a defence costs in accuracy, with its interval; what is gained is no cost.
 
     Example:
         >>> cost_of(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
         '3.1 points of accuracy (95 % interval 1.0 to 5.2)'
+        >>> cost_of(Reading(name="accuracy_loss", value=-0.002, low=-0.008, high=0.004))
+        'no cost seen (95 % interval -0.8 to 0.4 points of accuracy)'
+        >>> cost_of(Reading(name="accuracy_loss", value=-0.02, low=-0.03, high=-0.01))
+        'nothing, 2.0 points of accuracy were gained (95 % interval 1.0 to 3.0)'
     """
     if loss is None:
         return "its cost in accuracy was not measured"
-    said = f"{points(loss.value)} points of {utility_name(loss)}"
+    name = utility_name(loss)
     if loss.low is None or loss.high is None:
-        return said
+        said = f"{points(loss.value)} points of {name}"
+        return f"no cost seen ({said})" if is_free(loss) and loss.value < 0 else said
+    if loss.high < 0:
+        interval = f"95 % interval {points(-loss.high)} to {points(-loss.low)}"
+        return f"nothing, {points(-loss.value)} points of {name} were gained ({interval})"
     interval = f"95 % interval {points(loss.low)} to {points(loss.high)}"
-    return f"{said} ({interval}{', so perhaps nothing' if loss.low <= 0 <= loss.high else ''})"
+    if is_free(loss):
+        return f"no cost seen ({interval} points of {name})"
+    return f"{points(loss.value)} points of {name} ({interval}{', so perhaps nothing' if loss.low <= 0 else ''})"
+
+
+def is_free(loss: Reading) -> bool:
+    """Return whether no cost was seen: as printed, the price is not above 0."""
+    return points(loss.value).startswith(("-", "0.0"))
+
+
+def price_clause(loss: Reading | None) -> str:
+    """Say what a defence costs as the end of a sentence, without the interval.
+
+    Example:
+        >>> price_clause(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
+        'for about 3.1 points of accuracy'
+        >>> price_clause(Reading(name="accuracy_loss", value=0.01, low=-0.01, high=0.03))
+        'for about 1.0 points of accuracy, perhaps for nothing'
+        >>> price_clause(Reading(name="accuracy_loss", value=-0.002, low=-0.01, high=0.03)), price_clause(None)
+        ('at no cost seen in accuracy', 'at a price that was not measured')
+    """
+    if loss is None:
+        return "at a price that was not measured"
+    if is_free(loss):
+        return f"at no cost seen in {utility_name(loss)}"
+    unsure = ", perhaps for nothing" if loss.low is not None and loss.low <= 0 else ""
+    return f"for about {points(loss.value)} points of {utility_name(loss)}{unsure}"
 
 
 def _others(judgement: Judgement) -> list[str]:

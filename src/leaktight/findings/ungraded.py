@@ -5,13 +5,18 @@ What the attacker itself can tell, and no more.
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal
 
+from leaktight.core.display import count
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.findings.column import NOTHING, Column
 from leaktight.findings.kind import LeakKind, Severity
 from leaktight.findings.rows import Row
+
+FITS = 0.5
+"""A message counts as explained if less than this share is left of what is left on noise of the same size."""
 
 
 class Ungraded(LeakKind):
@@ -32,16 +37,36 @@ class Ungraded(LeakKind):
         return row.reading(OBJECTIVE)
 
     def clause(self, row: Row) -> str:
-        """Say what was left."""
-        return f"the attack {row.attack} was left with {self.short(row)} of its objective"
+        """Say how many messages the attack explains, and what was left of its objective, beside that on noise."""
+        reading = self.reading(row)
+        if reading is None or reading.chance is None:
+            return f"the attack {row.attack} was left with {self.short(row)} of its objective"
+        many = _explained(reading)
+        misfit = f"misfit {self.short(row)}; {reading.chance:.3g} on noise of the same size"
+        if not many:
+            return f"the attack {row.attack} explains the messages hardly better than noise ({misfit})"
+        which = "the messages" if many < 0 else f"{many} of {count(reading.n, 'message')}"
+        return f"the attack {row.attack} found examples that explain {which} ({misfit})"
+
+    def headline(self, row: Row) -> str:
+        """Say what was found, and what to make of it."""
+        reading = self.reading(row)
+        if reading is None or not _explained(reading):
+            return f"{self.clause(row)}. That shows neither a leak nor protection"
+        return f"{self.clause(row)}. Nobody compared them with the originals; treat these messages as leaked"
 
     def severity(self, row: Row) -> Severity:
-        """Let the attack that was left with least speak first.
+        """Let the attack speak first that was left with least of what it is left with on noise.
 
-        Objectives of different attacks can hardly be compared.
+        Objectives of different attacks cannot be compared by themselves.
         """
         reading = self.reading(row)
-        return () if reading is None else (-reading.value,)
+        if reading is None:
+            return ()
+        return (-reading.value / reading.chance if reading.chance else -math.inf, -reading.value)
+
+    def gauge(self, row: Row) -> None:
+        """Return nothing: an objective is no share of anything."""
 
     def short(self, row: Row) -> str:
         """Return the number."""
@@ -59,6 +84,15 @@ class Ungraded(LeakKind):
             Column("Messages", lambda row: NOTHING if (lost := _divergence(row)) is None else str(lost.n)),
             Column("Diverged", lambda row: NOTHING if (lost := _divergence(row)) is None else f"{lost.value:.0f}"),
         )
+
+
+def _explained(reading: Reading) -> int:
+    """Return how many messages are explained far better than noise; -1 for all, where single values were not kept."""
+    if reading.chance is None:
+        return 0
+    if not reading.each:
+        return -1 if reading.value < FITS * reading.chance else 0
+    return sum(left < FITS * reading.chance for left in reading.each)
 
 
 def _divergence(row: Row) -> Reading | None:

@@ -31,6 +31,8 @@ Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unkno
 - `unknown`: anything else; what is missing is said.
 """
 PRECEDENCE: tuple[Verdict, ...] = get_args(Verdict)
+Word = Literal[Verdict, "useless"]
+"""What people are shown: the verdict, or `useless` where less leaks and the model learned nothing."""
 NO_TWIN = "Nothing was measured without a defence here, so there is nothing to compare with."
 OPEN = "No attack tried read more than guessing explains. That does not show that none can."
 
@@ -84,12 +86,18 @@ class Judgement:
     @property
     def is_good(self) -> bool:
         """Whether it may be shown as good: an epsilon that implies something. Attacks alone never show that."""
-        return self.verdict == "bounded" and self.bound is not None and self.bound.is_telling
+        return self.status == "bounded" and self.bound is not None and self.bound.is_telling
+
+    @property
+    def status(self) -> Word:
+        """The word that people are shown: whatever a defence keeps safe, a model that learned nothing is no use."""
+        weighed = not is_undefended(self.defence) and self.verdict not in ("refuted", "leaks")
+        return "useless" if weighed and self.worst.useless else self.verdict
 
     @property
     def may_be_advised(self) -> bool:
         """Whether the defence was shown to help, and left a model that learned something."""
-        return (self.is_good or self.verdict in ("reduced", "not broken")) and not self.worst.useless
+        return self.is_good or self.status in ("reduced", "not broken")
 
     @property
     def charted(self) -> bool:
@@ -239,7 +247,8 @@ def _order(judgement: Judgement) -> tuple[object, ...]:
     kind, base = judgement.kind, judgement.base
     compared = base is not None and kind.is_read(base)
     # Where some setting lacks evidence, another does not make up for it.
-    ranks = {"unknown": 0 if compared else 4, "bounded": 3 if judgement.is_good else 1, "not broken": 2}
+    telling = judgement.bound is not None and judgement.bound.is_telling
+    ranks = {"unknown": 0 if compared else 4, "bounded": 3 if telling else 1, "not broken": 2}
     rank = ranks.get(judgement.verdict, PRECEDENCE.index(judgement.verdict) - len(PRECEDENCE))
     rate = judgement.bound.rate if judgement.verdict == "bounded" and judgement.bound is not None else 0.0
     before = kind.severity(base) if base is not None else ()

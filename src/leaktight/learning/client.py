@@ -6,21 +6,21 @@ It receives parameters, trains on its own data, and sends a gradient or an updat
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Defence, Gradient
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
-from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.message import Kind, Message, Tensors, layer_of
 from leaktight.core.run import GroundTruth
 from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
-from leaktight.learning.gradient import gradient, require_each_once
+from leaktight.learning.gradient import gradient, require_covered_buffers, require_each_once
 from leaktight.learning.optimiser import Optimiser, Sgd
 from leaktight.learning.schedule import Schedule, Shuffled
 
@@ -78,6 +78,7 @@ class Client:
         self.local.now.classes = tuple(map(int, torch.unique(self.data.labels).tolist()))
         self.local.now.parts = self.public.model.parts()
         self.task = self.defence.on_task(self.public, self._own())
+        require_covered_buffers(self.defence, self.task)
 
     def respond(self, message: Message) -> Message:
         """Train from the received parameters and answer with what the protocol shares."""
@@ -90,16 +91,24 @@ class Client:
         start = self.task.model_parameters(taken, self.local.memory.get("private"))
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.at(message.round).over(leaves.values())
-        raws, useds, shared = [], [], dict[str, Tensor]()
-        for raw, sampling in self._draw_batches(message.round):
+        before = self.task.model_running(taken)
+        running: Tensors = before
+        raws, useds, all_masks, batches, shared = [], [], [], [], dict[str, Tensor]()
+        for number, (raw, sampling) in enumerate(self._draw_batches(message.round)):
             self.local.now.sampling = sampling
-            used, shared = self._step(leaves, raw, steps)
+            used, masks = self._prepare(raw, number)
+            left = gradient(self.task, leaves, used, per_example=self.defence.per_example, masks=masks, running=running)
+            shared = self._step(leaves, left, steps)
+            running = left.running
             raws.append(raw)
             useds.append(used)
+            all_masks.append(masks)
+            batches.append(left.batch)
         end = {name: tensor.detach() for name, tensor in leaves.items()}
         self.local.memory["private"] = {name: end[name] for name in end if self.task.wire(name) is None}
         if self.shares is Kind.UPDATE:
             shared = {name: end[name] - start[name] for name in end}
+        shared = {**shared, **{name: running[name] - before[name] for name in running}}
         raw_batch, used_batch = Batch.join(raws), Batch.join(useds)
         self.local.now.batch = used_batch
         tensors = {name: tensor.detach() for name, tensor in self.task.outward(shared).items()}
@@ -109,9 +118,19 @@ class Client:
             self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round)
         )
         sent = self.defence.on_message(clean, self._own())
-        self.sharing.remember(message.tensors, taken, self.task.outward(end), sent.tensors, self.local)
+        arrived = self.task.outward({**end, **running})
+        self.sharing.remember(message.tensors, taken, arrived, sent.tensors, self.local)
         private = {name: tensor for name, tensor in start.items() if self.task.wire(name) is None}
-        return GroundTruth(self.task, raw_batch, used_batch, clean, sent, private=private)
+        return GroundTruth(
+            self.task,
+            raw_batch,
+            used_batch,
+            clean,
+            sent,
+            private=private,
+            masks={use: torch.cat([masks[use] for masks in all_masks]) for use in all_masks[0]},
+            statistics=self.task.outward(self._average(batches)),
+        )
 
     def close(self) -> Message | None:
         """Reveal what the defence reveals at the end, after the last round."""
@@ -142,21 +161,32 @@ class Client:
                 sampling = Known(positions, attacked=self.batching == "attacked")
             yield self.data.take(positions.to(self.data.labels.device)), sampling
 
-    def _step(
-        self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer
-    ) -> tuple[Batch, dict[str, Tensor]]:
-        """Take one local step in place; a shared gradient moves private parameters only, the server moves the rest."""
+    def _prepare(self, raw: Batch, step: int) -> tuple[Batch, dict[str, Tensor]]:
+        """Return what a step trains on, and the party's own draw of what dropout leaves of it."""
         self.local.now.batch = raw
         # Nobody is in an empty batch, so that there is nothing to change.
         used = self.local.now.batch = self.defence.on_batch(raw, self._own()) if len(raw) else raw
         require_each_once(self.defence, raw, used)
-        gradients = gradient(self.task, leaves, used, per_example=self.defence.per_example)
+        return used, draw_masks(self.task, len(used), self.local, step)
+
+    def _step(self, leaves: dict[str, Tensor], gradients: Gradient, steps: torch.optim.Optimizer) -> dict[str, Tensor]:
+        """Take one local step in place; a shared gradient moves private parameters only, the server moves the rest."""
         tensors = dict(self.defence.on_gradient(gradients, self._own()).mean().tensors)
         for name, leaf in leaves.items():
             moves = self.shares is Kind.UPDATE or self.task.wire(name) is None
             leaf.grad = tensors[name].detach() if moves else None
         steps.step()
-        return used, tensors
+        return tensors
+
+    def _average(self, batches: Sequence[Tensors]) -> dict[str, Tensor]:
+        """Return the mean of batch statistics over steps, each by its weight in the running statistics."""
+        norms, means = self.task.model.batch_norms(), dict[str, Tensor]()
+        for name in batches[0]:
+            weights = batches[0][name].new_tensor(norms[layer_of(name)].weights(len(batches)))
+            if weights.sum() > 0:
+                each = torch.stack([batch[name] for batch in batches])
+                means[name] = torch.tensordot(weights / weights.sum(), each, dims=1)
+        return means
 
     def _facts(self, used: Batch, round: int) -> dict[str, float]:
         # The real size of a sampled batch would tell who is in it.
@@ -191,3 +221,31 @@ def draw_poisson(count: int, size: int, local: Local) -> Tensor:
     """
     uniforms = local.scope("sampling").draws.uniforms((count,), torch.float64)
     return (uniforms < size / count).nonzero()[:, 0]
+
+
+def draw_masks(task: Task, count: int, local: Local, step: int) -> dict[str, Tensor]:
+    """Return what dropout multiplies by in one step, from the party's own stream; empty without dropout.
+
+    Args:
+        task: what the party trains on.
+        count: how many examples are in the batch.
+        local: the party's own.
+        step: which of the message's local steps it is, from 0.
+
+    Example:
+        >>> from leaktight.core.task import Model
+        >>> from leaktight.core.training_mode import Dropout
+        >>> from leaktight.learning.task import classification
+        >>> task = classification(Model(Dropout(torch.nn.Dropout(0.5)), torch.nn.Linear(4, 2)), (4,), 2)
+        >>> [mask] = draw_masks(task, 3, Local("client-0", seed=0), 0).values()
+        >>> mask.shape, sorted(mask.unique().tolist())
+        (torch.Size([3, 4]), [0.0, 2.0])
+    """
+    uses = task.dropped()
+    if not uses:
+        return {}
+    draws, masks = local.named_draws("dropout", local.round, step), dict[str, Tensor]()
+    for use, dropped in uses.items():
+        uniforms = draws.uniforms((count, *dropped.shape), torch.float64)
+        masks[use] = dropped.scale((uniforms >= dropped.rate).float()).to(task.device)
+    return masks

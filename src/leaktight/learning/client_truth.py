@@ -13,7 +13,7 @@ from leaktight.core.defence import Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
-from leaktight.core.run import GroundTruth, MessageKey
+from leaktight.core.run import GroundTruth, MessageKey, mean_statistics
 from leaktight.core.scenario import Enter
 from leaktight.core.task import Batch
 from leaktight.learning.aggregate import secure_sum
@@ -88,5 +88,7 @@ def join_truth(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> 
         sent=sent,
         plain=secure_sum(plain) if len(plain) == len(parts) else None,
         owned=owned,
+        masks={},
+        statistics=mean_statistics(parts),
         revealed={f"{part.sent.sender}/{name}": key for part in parts for name, key in part.revealed.items()},
     )

@@ -15,7 +15,7 @@ from leaktight.core.defence import Defence, Undefended, bind_key
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local, Memory
-from leaktight.core.message import Message
+from leaktight.core.message import Message, Tensors
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run, largest
@@ -86,7 +86,7 @@ class Federated(Staged):
         statistics = data.statistics() if self.normalise else None
         classes = data.classes + self.spare_classes
         model = self.model.build(data.shape, classes, seed_of(seed, "model"), statistics)
-        return classification(model.to(device_of(self.device)), data.shape, classes)
+        return classification(model.to(device_of(self.device)), data.shape, classes, data.names)
 
     def content(self, seed: int) -> Content:
         """The model, and what it makes of a few test examples."""
@@ -131,12 +131,12 @@ class Federated(Staged):
         task = defence.on_agree(self.task(data, seed))
         clients = self.clients(task, data, defence, seed)
         parties = [enter(seat) for seat in _seats(clients)] if enter else clients
-        server = Server(task.public_parameters(), self.protocol.optimiser, seed)
+        server = _server(task, task.public_state(), self.protocol, seed)
         snapshots, after = self.keeper(lambda: _snapshot(server, clients), progress)
         federate(self.protocol, server, parties, self.rounds, after)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = utility(final, final.model_parameters(server.parameters), data.test.to(task.device), keep=True)
+        readings = utility(final, final.model_state(server.parameters), data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(
@@ -158,7 +158,7 @@ class Federated(Staged):
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
             parties = [watch(seat, enter, truths) for seat in _seats(clients)]
-            return Server(dict(snapshot.parameters), self.protocol.optimiser, observation.seed), parties
+            return _server(task, snapshot.parameters, self.protocol, observation.seed), parties
 
         if observation.stage == "training":
             for number, rounds in self.rounds_per_moment(observation.victims).items():
@@ -282,6 +282,11 @@ class Federated(Staged):
     def _batching(self, defence: Defence) -> Batching:
         """Return how batches are drawn in training; a schedule with reasons of its own keeps its way."""
         return "poisson" if defence.wants_poisson and isinstance(self.schedule, Shuffled) else "schedule"
+
+
+def _server(task: Task, state: Tensors, protocol: Protocol, seed: int) -> Server:
+    """Return the server with a state of the model, by wire name."""
+    return Server(dict(state), protocol.optimiser, seed, running=frozenset(task.public_running()))
 
 
 def _snapshot(server: Server, clients: list[Client]) -> Snapshot:

@@ -11,7 +11,15 @@ from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
 
 
-def gradient(task: Task, parameters: Tensors, batch: Batch, *, per_example: bool = False) -> Gradient:
+def gradient(
+    task: Task,
+    parameters: Tensors,
+    batch: Batch,
+    *,
+    per_example: bool = False,
+    masks: Tensors | None = None,
+    running: Tensors | None = None,
+) -> Gradient:
     """Return the gradient of the mean loss, or of each example's loss, with respect to these parameters.
 
     Args:
@@ -19,6 +27,11 @@ def gradient(task: Task, parameters: Tensors, batch: Batch, *, per_example: bool
         parameters: every parameter of the task's model, by the model's own names.
         batch: the examples.
         per_example: whether to keep one gradient per example, along the first dimension.
+        masks: what dropout multiplies by, a row for each example; none for what it does on average.
+        running: the running statistics before the step, by the model's own names; the result has those after it.
+
+    Raises:
+        Refusal: a gradient per example is asked for, and batch norm mixes the examples.
 
     A sampled batch may be empty: its gradient is zero, and there is none per example.
     """
@@ -27,23 +40,60 @@ def gradient(task: Task, parameters: Tensors, batch: Batch, *, per_example: bool
             name: (0, *tensor.shape) if per_example else tuple(tensor.shape) for name, tensor in parameters.items()
         }
         return Gradient(
-            {name: tensor.new_zeros(shapes[name]) for name, tensor in parameters.items()}, per_example=per_example
+            {name: tensor.new_zeros(shapes[name]) for name, tensor in parameters.items()},
+            per_example=per_example,
+            running=dict(running or {}),
         )
     if per_example:
-        return _each(task, parameters, batch)
+        return _each(task, parameters, batch, masks or {})
     leaves = {name: tensor.detach().requires_grad_(True) for name, tensor in parameters.items()}
-    loss = task.loss(task.forward(leaves, batch.inputs), batch.labels).mean()
+    outputs, left = task.training_forward(leaves, batch.inputs, masks, running)
+    loss = task.loss(outputs, batch.labels).mean()
     gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, materialize_grads=True)
-    return Gradient(dict(zip(leaves, gradients, strict=True)), per_example=False)
+    return Gradient(
+        dict(zip(leaves, gradients, strict=True)),
+        per_example=False,
+        running={name: tensor.detach() for name, tensor in left.running.items()},
+        batch={name: tensor.detach() for name, tensor in left.batch.items()},
+    )
 
 
-def _each(task: Task, parameters: Tensors, batch: Batch) -> Gradient:
-    def loss_of_one(tensors: dict[str, Tensor], inputs: Tensor, label: Tensor) -> Tensor:
-        return task.loss(task.forward(tensors, inputs[None]), label[None]).sum()
+def _each(task: Task, parameters: Tensors, batch: Batch, masks: Tensors) -> Gradient:
+    mixing = list(task.model.batch_norms())
+    if mixing:
+        raise Refusal(
+            f"Batch norm `{mixing[0]}` in training mode mixes the examples of a batch, so none has a gradient of its "
+            "own. Set `--batch-norm eval`, or use group norm."
+        )
+
+    def loss_of_one(tensors: dict[str, Tensor], inputs: Tensor, label: Tensor, own: dict[str, Tensor]) -> Tensor:
+        kept = {name: mask[None] for name, mask in own.items()}
+        return task.loss(task.training_forward(tensors, inputs[None], kept)[0], label[None]).sum()
 
     detached = {name: tensor.detach() for name, tensor in parameters.items()}
-    each = torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))(detached, batch.inputs, batch.labels)
+    each = torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0, 0))(
+        detached, batch.inputs, batch.labels, dict(masks)
+    )
     return Gradient(each, per_example=True)
+
+
+def require_covered_buffers(defence: Defence, task: Task) -> None:
+    """Refuse a defence that would let the running statistics of batch norm go out as they are.
+
+    Args:
+        defence: what a participant does.
+        task: what it trains on.
+
+    Raises:
+        Refusal: it acts on gradients or the loss alone.
+    """
+    running = task.public_running()
+    if running and not defence.covers_buffers:
+        raise Refusal(
+            f"{defence.kind} does not touch the running statistics of batch norm, such as `{next(iter(running))}`, "
+            "that go out with every message. Set `--batch-norm eval`, or add a defence of messages, such as `withhold` "
+            "for those layers."
+        )
 
 
 def require_each_once(defence: Defence, raw: Batch, used: Batch) -> None:

@@ -129,7 +129,8 @@ class JointTraining(Value):
             after: told of each round.
         """
         task, test = self.task, self.data.test.to(self.task.device)
-        server = Server(task.public_parameters(), self.scenario.protocol.optimiser, self.seed, gather)
+        running = frozenset(task.public_running())
+        server = Server(task.public_state(), self.scenario.protocol.optimiser, self.seed, gather, running)
         curve: list[Round] = []
 
         def note_round(number: int) -> None:
@@ -140,14 +141,14 @@ class JointTraining(Value):
         federate(self.scenario.protocol, server, parties, self.scenario.rounds, note_round)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = self.defence.on_reveal(task, reveals)
-        parameters = final.model_parameters(server.parameters)
+        parameters = final.model_state(server.parameters)
         return Trained(parameters, tuple(curve), utility(final, parameters, test), tuple(reveals))
 
 
 def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
     """Return how good a model is; nothing if that cannot be known before parties have revealed something."""
     try:
-        return utility(task, task.model_parameters(parameters), test)
+        return utility(task, task.model_state(parameters), test)
     except Refusal:
         return ()
 
@@ -184,7 +185,7 @@ def _content(tensors: Tensors) -> bytes:
     return bytes(safetensors.torch.save({name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}))
 
 
-def read_trained(folder: Path) -> Task:
+def read_trained(folder: Path | str) -> Task:
     """Return the task that was trained, ready for use.
 
     Its model has the parameters, and `predict` knows what parties revealed.
@@ -207,10 +208,11 @@ def read_trained(folder: Path) -> Task:
         >>> task.predict(task.model(Digits().load().test.inputs[:3])).shape
         torch.Size([3, 10])
     """
+    place = Path(folder)
     try:
-        training = JointTraining.model_validate(json.loads((folder / CURVE_FILE).read_bytes())["training"])
-        parameters = safetensors.torch.load((folder / MODEL_FILE).read_bytes())
-        content = (folder / REVEAL_FILE).read_bytes() if (folder / REVEAL_FILE).exists() else None
+        training = JointTraining.model_validate(json.loads((place / CURVE_FILE).read_bytes())["training"])
+        parameters = safetensors.torch.load((place / MODEL_FILE).read_bytes())
+        content = (place / REVEAL_FILE).read_bytes() if (place / REVEAL_FILE).exists() else None
         revealed = {} if content is None else safetensors.torch.load(content)
     except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
         raise InvalidValue(

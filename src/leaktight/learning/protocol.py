@@ -14,6 +14,7 @@ from torch import Tensor
 from leaktight.core.message import Kind, Message
 from leaktight.core.party import Party
 from leaktight.core.random import stream
+from leaktight.core.training_mode import VARIANCE
 from leaktight.core.value import Registered
 from leaktight.learning.aggregate import mean, secure_sum
 from leaktight.learning.checkpoint import take_step
@@ -39,16 +40,21 @@ class Server:
         optimiser: takes the steps along gradients.
         seed: what a protocol's draws derive from.
         gather: how parties are asked; those on other machines can all work at the same time.
+        running: which of the parameters are running statistics of batch norm: no gradient moves them. Participants send
+            by how much they changed, and the mean of that is added.
     """
 
     parameters: dict[str, Tensor]
     optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
     seed: int = 0
     gather: Gather = dataclasses.field(default=in_turn, repr=False)
+    running: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.parameters = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
-        self._steps = self.optimiser.over(self.parameters.values())
+        self._steps = self.optimiser.over(
+            [tensor for name, tensor in self.parameters.items() if name not in self.running]
+        )
         self._copy: dict[str, Tensor] = {}
 
     def ask(self, receiver: str, round: int, facts: Mapping[str, float] | None = None) -> Message:
@@ -70,14 +76,18 @@ class Server:
         """
         self._copy = {}
         for name, tensor in self.parameters.items():
-            tensor.grad = gradient.get(name)
+            tensor.grad = None if name in self.running else gradient.get(name)
         take_step(self._steps, self.optimiser, round)
+        self.add({name: gradient[name] for name in self.running & gradient.keys()})
 
     def add(self, update: dict[str, Tensor]) -> None:
         """Add an update to the parameters; those it has nothing for stay as they are."""
         self._copy = {}
         for name in self.parameters.keys() & update.keys():
             self.parameters[name].add_(update[name])
+            # Noise may push a variance below zero, and nothing can be divided by its root.
+            if name in self.running and name.endswith(VARIANCE):
+                self.parameters[name].clamp_(min=0)
 
 
 class Protocol(Registered):

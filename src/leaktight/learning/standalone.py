@@ -41,16 +41,14 @@ def standalone(
     readings: list[tuple[Reading, ...]] = []
     for client in clients:
         alone = dataclasses.replace(client, shares=Kind.UPDATE)
-        server = Server(alone.task.public_parameters())
+        server = Server(alone.task.public_state(), running=frozenset(alone.task.public_running()))
 
         def after(played: int) -> None:
             if progress is not None:
                 progress(len(readings) * scenario.rounds + played, len(clients) * scenario.rounds)
 
         federate(protocol, server, [alone], scenario.rounds, after)
-        readings.append(
-            utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device))
-        )
+        readings.append(utility(alone.task, alone.task.model_state(server.parameters), data.test.to(alone.task.device)))
     return readings
 
 
@@ -99,7 +97,7 @@ class Standalone(Scenario):
             each=tuple(values.tolist()),
         )
         task = self.federation.task(self.federation.data.load(), seed)
-        return Training({"initial": Snapshot(task.public_parameters())}, (mean,))
+        return Training({"initial": Snapshot(task.public_state())}, (mean,))
 
     def observe(
         self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None

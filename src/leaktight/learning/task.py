@@ -8,13 +8,13 @@ from torch import Tensor
 from leaktight.core.task import Model, Task
 
 
-def classification(model: Model, shape: tuple[int, ...], classes: int) -> Task:
+def classification(model: Model, shape: tuple[int, ...], classes: int, names: tuple[str, ...] = ()) -> Task:
     """Return the plain classification task for a model.
 
     The loss takes class indices, or a probability for each class (an attacker that does not know the labels needs
     those).
     """
-    return Task(model, cross_entropy, as_scores, shape, classes)
+    return Task(model, cross_entropy, as_scores, shape, classes, names=names)
 
 
 def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from leaktight.metrics.perturbation import Perturbation
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.metrics.property_auc import PropertyAuc
 from leaktight.metrics.search_gap import SearchGap
+from leaktight.metrics.statistics_error import StatisticsError, statistics_error
 from leaktight.metrics.tracing import TracingDistance, trace
 
 __all__ = [
@@ -42,12 +43,14 @@ __all__ = [
     "RelativeRMSE",
     "SampleDiversity",
     "SearchGap",
+    "StatisticsError",
     "TracingDistance",
     "arrange",
     "pair",
     "privacy_aware",
     "standard",
     "statement",
+    "statistics_error",
     "trace",
 ]
 
@@ -65,7 +68,7 @@ def standard() -> tuple[Metric, ...]:
         >>> [metric.kind for metric in standard()][13:19]
         ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity', 'key_cosine']
         >>> [metric.kind for metric in standard()][19:]
-        ['exact_share', 'false_answers']
+        ['exact_share', 'false_answers', 'statistics_error']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), LeakAUCPasses(), NormHistogram(), PropertyAuc()
@@ -80,4 +83,5 @@ def standard() -> tuple[Metric, ...]:
         *messages,
         *samples,
         *exact,
+        StatisticsError(),
     )

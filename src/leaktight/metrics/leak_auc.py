@@ -59,8 +59,8 @@ class LeakAUC(Metric):
     def quantities(cls) -> Mapping[str, Quantity]:
         """Return what it reads, by the names of its readings."""
         return {
-            "leak_auc": Quantity("leak AUC", leaks="high"),
-            "leak_auc_q95": Quantity("leak AUC, 95 % quantile", leaks="high"),
+            "leak_auc": Quantity("leak AUC", digits=2, leaks="high"),
+            "leak_auc_q95": Quantity("leak AUC, 95 % quantile", digits=2, leaks="high"),
         }
 
     def grade(

@@ -64,10 +64,10 @@ class LeakAUCPasses(Metric):
     def quantities(cls) -> Mapping[str, Quantity]:
         """Return what it reads, by the names of its readings."""
         return {
-            PASSES: Quantity("leak AUC, all passes added up", leaks="high"),
-            FEATURES: Quantity("leak AUC of features alone"),
-            THEORY: Quantity("leak AUC that theory predicts"),
-            CEILING: Quantity("leak AUC that the bound allows"),
+            PASSES: Quantity("leak AUC, all passes added up", digits=2, leaks="high"),
+            FEATURES: Quantity("leak AUC of features alone", digits=2),
+            THEORY: Quantity("leak AUC that theory predicts", digits=2),
+            CEILING: Quantity("leak AUC that the bound allows", digits=2),
         }
 
     def grade(

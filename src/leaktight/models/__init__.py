@@ -8,6 +8,7 @@ from leaktight.models.factory import Factory, wrap
 from leaktight.models.fcnet import FCNet
 from leaktight.models.generator import Generator
 from leaktight.models.halves import Halves, Top, halves
+from leaktight.models.in_memory import InMemory
 from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
 from leaktight.models.network import Network
@@ -30,6 +31,7 @@ __all__ = [
     "Factory",
     "Generator",
     "Halves",
+    "InMemory",
     "LeNet",
     "Network",
     "ResNet20",

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from leaktight.core.draws import Draws, Root
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Normalise
+from leaktight.core.training_mode import TrainingLayer
 from leaktight.data.columns import Columns
 from leaktight.models.network import Network
 from leaktight.models.tabular import Wide
@@ -194,6 +195,12 @@ def _parts(
     with draws.initialise():
         parts = network.of_columns(inputs, classes) if isinstance(inputs, Columns) else network.parts(inputs, classes)
     body, head = parts
+    trained = [name for part in parts for name, layer in part.named_modules() if isinstance(layer, TrainingLayer)]
+    if trained:
+        raise InvalidValue(
+            f"Split learning must treat each example by itself, and layer `{trained[0]}` is in training mode. Set "
+            '`batch_norm = "eval"` (`--batch-norm eval`), and call `.eval()` on dropout.'
+        )
     layers = OrderedDict(body.named_children()) if isinstance(body, nn.Sequential) else OrderedDict(body=body)
     return *_cut(network, layers, cut), head
 

@@ -3,56 +3,68 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections import Counter
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.parameter import is_lazy
 
 from leaktight.core.errors import InvalidValue
+from leaktight.core.training_mode import BatchNorm
 from leaktight.models.head import head_faults
+from leaktight.models.mode import BatchNormMode, mode_obstacles, quote, set_modes
+from leaktight.models.output import describe_output, pick_output
 from leaktight.models.trial import Failure, attempt, changed_buffers, invert, outputs_of, trial_inputs
 
 
-def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = "") -> list[str]:
+def obstacles(
+    module: object,
+    shape: tuple[int, ...],
+    classes: int,
+    head: str = "",
+    batch_norm: BatchNormMode = "train",
+    output: str = "",
+) -> list[str]:
     """Return every obstacle to auditing a module, each a sentence and its fix; an empty list means there is none.
 
-    Layers are looked at first. Then a copy runs on random examples, also differentiated twice under `vmap` as attacks
-    do it: what fails there is an obstacle, and what works (an activation in place, a weight shared by two layers) is
-    none. Layers in training mode are reported once, and the trial continues in evaluation mode, so that they do not
-    hide what else is wrong.
+    Layers are looked at first. Then a copy runs on random examples in the mode that it is in, also differentiated twice
+    under `vmap` as attacks do it: what fails there is an obstacle, and what works (batch norm and dropout in training
+    mode, an activation in place, a weight shared by two layers) is none. Layers whose mode cannot be taken over are
+    reported once, and the trial continues in evaluation mode, so that they do not hide what else is wrong.
 
     Args:
         module: what is to be audited; it is not changed.
         shape: the shape of one example.
         classes: how many outputs there must be.
         head: the name of the last linear layer; empty to find it.
+        batch_norm: the mode of batch norm: `train` as the module has it, or `eval`.
+        output: which part of what the module returns is the class scores; empty for all of it.
 
     Example:
-        >>> obstacles(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.Linear(32, 10)), (1, 8, 8), 10)
+        >>> obstacles(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.Dropout(), nn.Linear(32, 10)), (1, 8, 8), 10)
         []
-        >>> for obstacle in obstacles(nn.Sequential(nn.Dropout(), nn.Linear(64, 10), nn.Softmax(1)), (64,), 10):
+        >>> for obstacle in obstacles(nn.Sequential(nn.AlphaDropout(), nn.Linear(64, 10), nn.Softmax(1)), (64,), 10):
         ...     print(obstacle)
-        Dropout `0` in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0.
+        Dropout `0` of class AlphaDropout is in training mode. Use `nn.Dropout`, or call `.eval()` on it.
         The linear layer `1` is not the last step. Return its output as it is: the loss applies softmax itself.
     """
     if not isinstance(module, nn.Module):
         return [f"It must be a torch.nn.Module. Got {type(module).__name__} instead; return the module itself."]
-    modes, lazy = _modes(module), _lazy_layers(module)
+    modes, lazy = mode_obstacles(module, batch_norm), _lazy_layers(module)
     if lazy:
-        return [*modes, f"Lazy layer {_quote(lazy)} has no weights yet. Run the module once before you return it."]
+        return [*modes, f"Lazy layer {quote(lazy)} has no weights yet. Run the module once before you return it."]
     faults = list(modes)
     if not any(parameter.requires_grad for parameter in module.parameters()):
         faults.append("No parameter can be learned. Set `requires_grad` on those that are trained.")
     try:
-        copied = attempt(lambda: copy.deepcopy(module))
+        copied = attempt(lambda: set_modes(module, batch_norm))
     except Failure as failure:
         return [
             *faults,
             f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked.",
         ]
+    if output:
+        pick_output(copied, output)
     if modes:
         copied.eval()
     else:
@@ -60,46 +72,20 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
     return faults + _behaviour_faults(copied, shape, classes, head)
 
 
-def require_none(what: str, module: object, shape: tuple[int, ...], classes: int, head: str = "") -> nn.Module:
-    """Return the module, or raise one `InvalidValue` that lists every obstacle."""
-    faults = obstacles(module, shape, classes, head)
+def require_none(
+    what: str,
+    module: object,
+    shape: tuple[int, ...],
+    classes: int,
+    head: str = "",
+    batch_norm: BatchNormMode = "train",
+    output: str = "",
+) -> nn.Module:
+    """Return the module, or raise one `InvalidValue` that lists every obstacle; arguments as for `obstacles`."""
+    faults = obstacles(module, shape, classes, head, batch_norm, output)
     if faults or not isinstance(module, nn.Module):
         raise InvalidValue("\n- ".join([f"{what} cannot be audited as it is:", *faults]))
     return module
-
-
-def _modes(module: nn.Module) -> list[str]:
-    """Name the layers whose mode mixes examples or adds chance."""
-    norms = {name: layer for name, layer in module.named_modules() if isinstance(layer, _NormBase) and _mixes(layer)}
-    fixable = [name for name, layer in norms.items() if layer.track_running_stats]
-    hopeless = [name for name in norms if name not in fixable]
-    drops = [
-        name
-        for name, layer in module.named_modules()
-        if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0
-    ]
-    faults = []
-    if fixable:
-        faults.append(
-            f"Batch norm {_quote(fixable)} in training mode mixes the examples of a batch. "
-            'Set `batch_norm = "eval"`, call `.eval()` on it, or use group norm.'
-        )
-    if hopeless:
-        faults.append(
-            f"Batch norm {_quote(hopeless)} without running statistics mixes the examples of a batch. Use group norm."
-        )
-    if drops:
-        faults.append(
-            f"Dropout {_quote(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or "
-            "set its p to 0."
-        )
-    return faults
-
-
-def _mixes(layer: _NormBase) -> bool:
-    if isinstance(layer, nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d):
-        return layer.training and layer.track_running_stats
-    return layer.training or layer.running_mean is None
 
 
 def _lazy_layers(module: nn.Module) -> list[str]:
@@ -140,7 +126,7 @@ def _mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
         ...     def forward(self, inputs):
         ...         return super().forward(inputs + torch.randn_like(inputs))
         >>> _mode_faults(Noisy(4, 2), (4,))
-        ['Its output is random. Call `.eval()`, or take the random step out of `forward`.']
+        ['Its output is random. Use `nn.Dropout` to drop something, or take the random step out of `forward`.']
     """
     inputs = trial_inputs(module, shape)
     try:
@@ -152,20 +138,40 @@ def _mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
     faults = []
     if stirred:
         faults.append(
-            f"Buffer {_quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module."
+            f"Buffer {quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module."
         )
     if (
         isinstance(first, Tensor)
         and isinstance(second, Tensor)
         and not torch.equal(first.nan_to_num(), second.nan_to_num())
     ):
-        faults.append("Its output is random. Call `.eval()`, or take the random step out of `forward`.")
-    return faults
+        faults.append(
+            "Its output is random. Use `nn.Dropout` to drop something, or take the random step out of `forward`."
+        )
+    return faults + _reused_norms(module, inputs)
+
+
+def _reused_norms(module: nn.Module, inputs: Tensor) -> list[str]:
+    """Find batch norms that one pass uses several times: their running statistics mix what should be apart."""
+    calls: Counter[str] = Counter()
+    handles = [
+        layer.register_forward_hook(lambda _layer, _inputs, _output, name=name: calls.update([name]))
+        for name, layer in module.named_modules()
+        if isinstance(layer, BatchNorm)
+    ]
+    outputs_of(module, inputs)
+    for handle in handles:
+        handle.remove()
+    return [
+        f"Batch norm `{name}` is used {count} times in one pass. Give each use a layer of its own."
+        for name, count in calls.items()
+        if count > 1
+    ]
 
 
 def _form(outputs: object, count: int, classes: int) -> list[str]:
     if not isinstance(outputs, Tensor):
-        return [f"Its output must be one tensor. Got {type(outputs).__name__} instead; return the class scores alone."]
+        return [f"Its output must be one tensor. Got {describe_output(outputs)}"]
     if tuple(outputs.shape) != (count, classes):
         got = f"Got {tuple(outputs.shape)} for n = {count} instead"
         return [f"Its output must have the shape (n, {classes}). {got}; change the last layer."]
@@ -175,12 +181,19 @@ def _form(outputs: object, count: int, classes: int) -> list[str]:
 
 
 def _neighbours(module: nn.Module, inputs: Tensor, outputs: Tensor) -> list[str]:
-    """Check that examples are left as they are and do not meet in the batch."""
+    """Check that examples are left as they are and do not meet in the batch, but for batch norm in training mode."""
     faults = []
     given = inputs.clone()
     attempt(lambda: module(given))
     if not torch.equal(given, inputs):
         faults.append("It changes its input in place. Use `inplace=False` in its first layer.")
+    norms = [layer for layer in module.modules() if isinstance(layer, BatchNorm)]
+    if not all(layer.tracks for layer in norms):
+        return faults
+    if norms:
+        module = copy.deepcopy(module).eval()
+        everything = outputs_of(module, inputs)
+        outputs = everything if isinstance(everything, Tensor) else outputs
     try:
         alone = outputs_of(module, inputs[:1])
     except Failure as failure:
@@ -218,13 +231,7 @@ def _advice(module: nn.Module, failure: str) -> str:
     """Return the fix for the causes that are known."""
     recurrent = [name for name, layer in module.named_modules() if isinstance(layer, nn.RNNBase | nn.RNNCellBase)]
     if recurrent:
-        return f"Write the recurrent layer {_quote(recurrent)} out of linear layers, or use convolutions."
+        return f"Write the recurrent layer {quote(recurrent)} out of linear layers, or use convolutions."
     if "scaled_dot_product" in failure:
         return "Run attention under `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`."
     return "Write the step that fails out of plain torch functions, without a branch that depends on the data."
-
-
-def _quote(names: Iterable[str]) -> str:
-    """Return names in a list for people, at most five of them."""
-    shown = [f"`{name}`" for name in names]
-    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")

@@ -26,8 +26,11 @@ def from_text(text: str) -> Network:
     """
     if ":" in text:
         return Factory(function=text)
-    known: dict[str, type[Network]] = registry.classes(Network.family)
-    del known["factory"]
+    known: dict[str, type[Network]] = {
+        kind: final
+        for kind, final in registry.classes(Network.family).items()
+        if not any(field.is_required() for field in final.model_fields.values())
+    }
     if text not in known:
         raise InvalidValue(f"There is no model named `{text}`. {did_you_mean(text, known)} Name your own as `{FORM}`.")
     return known[text]()

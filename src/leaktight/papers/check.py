@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from leaktight.core.metric import Reading
 from leaktight.core.value import Value
@@ -28,6 +28,30 @@ class Check(Value):
     low: float | None = None
     high: float | None = None
     undecided: bool = False
+
+    @property
+    def word(self) -> str:
+        """Whether it holds, does not hold, or its interval leaves that open."""
+        return "undecided" if self.undecided else "holds" if self.holds else "does not hold"
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """Say how many claims hold.
+
+    Example:
+        >>> tally([above("one", 1.0, 0.0), above("two", None, 0.0)])
+        '1 holds, 1 does not, of 2.'
+    """
+    if not checks:
+        return "Nothing is checked."
+    words = [check.word for check in checks]
+    holding, failing, open_ = (words.count(word) for word in ("holds", "does not hold", "undecided"))
+    said = [
+        f"{holding} {'holds' if holding == 1 else 'hold'}",
+        f"{failing} {'does' if failing == 1 else 'do'} not",
+        *([f"{open_} undecided"] if open_ else []),
+    ]
+    return f"{', '.join(said)}, of {len(checks)}."
 
 
 def check(name: str, measured: Reading | float | None, expected: str, test: Callable[[float], bool]) -> Check:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
+from leaktight.core.display import join_words
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.threat import ThreatModel
@@ -21,11 +22,12 @@ def validate_plan(plan: Plan) -> None:
     Chains in which a link undoes another one are warned about; what they leak is still worth knowing.
 
     Raises:
-        InvalidValue: data or model cannot be used, a defence cannot be agreed on, a batch is larger than what a
-            participant owns, or a seat or a stage is not there.
+        InvalidValue: an attack needs to know what its threat model withholds, data or model cannot be used, a defence
+            cannot be agreed on, a batch is larger than what a participant owns, or a seat or a stage is not there.
     """
     for sentence in dict.fromkeys(sentence for defence in plan.defences for sentence in defence.conflicts()):
         _log.warning(sentence)
+    _check_knowledge({**plan.probes, **{one.label: one.probe for one in plan.further}})
     grid = plan.grid
     victims = None if isinstance(grid.victims, str) else grid.victims
     for scenario in plan.scenarios.values():
@@ -39,6 +41,22 @@ def validate_plan(plan: Plan) -> None:
         scenario.check(plan.defences, grid.stages, victims, grid.seeds[0])
         for label, probe in plan.probes.items() if seats else ():
             _check_seats(probe, label, seats)
+
+
+def _check_knowledge(probes: Mapping[str, Probe]) -> None:
+    """Check that every attack is granted what it needs; those that are not would be refused in every cell."""
+    withheld = {
+        label: sorted(missing)
+        for label, probe in probes.items()
+        if isinstance(probe, Attempt) and (missing := probe.attack.needs - probe.threat.knows)
+    }
+    if withheld:
+        needs = join_words([f"{label} needs {join_words(names)}" for label, names in withheld.items()])
+        attacks = "the attack" if len(withheld) == 1 else "these attacks"
+        raise InvalidValue(
+            f"What the attacker `knows` contradicts the attacks: {needs}. Add that to `knows` in `[threat]`, or leave "
+            f"{attacks} out."
+        )
 
 
 def _check_seats(probe: Probe, label: str, seats: Set[str]) -> None:

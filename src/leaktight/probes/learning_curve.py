@@ -58,7 +58,7 @@ class LearningCurve(Probe):
             raise Refusal(f"{self.kind} needs a message that answers the parameters of a model. The run holds none.")
         readings: list[Reading] = []
         for played, tensors in sorted(handed.items()):
-            parameters = run.public.model_parameters(tensors)
+            parameters = run.public.model_state(tensors)
             for name, batch in (("accuracy", public), ("own_accuracy", own)):
                 [accuracy] = utility(run.public, parameters, batch)
                 readings.append(accuracy.model_copy(update={"name": f"{name}_after_{played}"}))

@@ -257,4 +257,4 @@ def _gradients(task: Task, parameters: Tensors, batch: Batch, memory: int) -> It
         gradient = loss_gradient(task, parameters, [name for own in group.values() for name in own])
         each = torch.func.vmap(gradient, chunk_size=TOGETHER)(batch.inputs, batch.labels)
         for layer, own in group.items():
-            yield layer, torch.cat([each.pop(name).detach().cpu().flatten(1) for name in own], 1)
+            yield layer, torch.cat([(rows := each.pop(name).detach().cpu()).reshape(len(rows), -1) for name in own], 1)

@@ -1,4 +1,4 @@
-"""Reports: self-contained HTML made from records alone."""
+"""Reports: self-contained HTML made from records alone; `report.pdf` draws the summary as a PDF."""
 
 from leaktight.report.layer_report import write_layer_report
 from leaktight.report.render import render, write_report

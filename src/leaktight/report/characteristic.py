@@ -11,7 +11,8 @@ from leaktight.findings.characteristic import BOUND, CONDITION, Curve, Spot, lea
 from leaktight.findings.column import shown
 from leaktight.findings.display import STAGES
 from leaktight.findings.kind import distances
-from leaktight.report.curve import figure_of
+from leaktight.report.chart import Figure
+from leaktight.report.curve import Scales, chart_of
 from leaktight.report.page import Page, Section
 from leaktight.report.regions import REGIONS, figure, pairs_of
 from leaktight.statistics.pooling import high, low
@@ -26,38 +27,36 @@ def characteristic_section(page: Page) -> Section | None:
     if not curves:
         return None
     scenarios = dict.fromkeys(curve.scenario for curve in curves)
-    plots: dict[str, dict[str, Any]] = {}
+    by_scenario = {scenario: [curve for curve in curves if curve.scenario == scenario] for scenario in scenarios}
+    scales = Scales.of([one for here in by_scenario.values() for one in leading_curves(here, page.summary.judgements)])
+    before = 0
     blocks = []
-    for scenario in scenarios:
-        here = [curve for curve in curves if curve.scenario == scenario]
+    for scenario, here in by_scenario.items():
         chosen = leading_curves(here, page.summary.judgements)
-        drawn = [(curve, figure) for curve in chosen if (figure := figure_of(curve))]
-        room = MOST_FIGURES - len(plots)
-        captions = {}
-        for number, (curve, figure) in enumerate(drawn[:room]):
-            plots[f"plot-curve-{scenario}-{number}"] = figure
-            captions[f"plot-curve-{scenario}-{number}"] = (
-                f"{capital(curve.family)} over {curve.field}, under {curve.attack}"
+        drawn = [(curve, chart) for curve in chosen if (chart := chart_of(curve, page.palette, scales))]
+        figures = [
+            Figure(
+                f"plot-curve-{scenario}-{number}",
+                f"{capital(curve.family)} over {curve.field}, under {curve.attack}",
+                chart,
             )
+            for number, (curve, chart) in enumerate(drawn[: MOST_FIGURES - before])
+        ]
+        before += len(figures)
         blocks.append(
             {
                 "scenario": scenario if len(scenarios) > 1 else None,
                 "setting": chosen[0].spots[0].row.moment,
                 "unpriced": chosen[0].spots[0].row.unpriced,
-                "captions": captions,
-                "left": len(drawn) - len(captions),
+                "figures": figures,
+                "left": len(drawn) - len(figures),
                 "tables": cap_tables(here),
                 "regions": regions_of(chosen),
                 "pairs": _pairs(here, chosen, page),
             }
         )
-    return Section(
-        "characteristic",
-        "Privacy-preserving characteristic",
-        "characteristic.html",
-        {"blocks": blocks, "titles": REGIONS},
-        plots,
-    )
+    values = {"blocks": blocks, "titles": REGIONS}
+    return Section("characteristic", "Privacy-preserving characteristic", "characteristic.html", values)
 
 
 def cap_tables(curves: Sequence[Curve]) -> list[dict[str, Any]]:
@@ -83,17 +82,27 @@ def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
         ]
         for family in families
     }
-    marks = [_marks([cells[family][number] for family in families]) for number in range(len(columns))]
+    useless = {family: _useless([c for c in curves if c.family == family]) for family in families}
+    marks = [
+        _marks([None if useless[family] else cells[family][number] for family in families])
+        for number in range(len(columns))
+    ]
     lines = [
         {
             "name": family,
             "over": _over(next(curve for curve in curves if curve.family == family)),
+            "useless": useless[family],
             "cells": [(shown(cap, _hundredth), marks[number][line]) for number, cap in enumerate(cells[family])],
         }
         for line, family in enumerate(families)
     ]
     attacks = list(dict.fromkeys(curve.attack for curve in curves))
     return {"stage": STAGES.get(stage, stage), "aims": aims, "sizes": sizes, "lines": lines, "attacks": attacks}
+
+
+def _useless(curves: Sequence[Curve]) -> int:
+    """Return at how many strengths of a defence the model learned nothing: what it gains there is gained by nothing."""
+    return len({spot.strength for curve in curves for spot in curve.spots if spot.row.useless})
 
 
 def _lowest(curves: Iterable[Curve], aim: str) -> Reading | None:

@@ -1,12 +1,9 @@
-"""Curve: the figure of one privacy-preserving characteristic, after the paper's figure 5."""
+"""Curve: the chart of one privacy-preserving characteristic, after the paper's figure 5."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
+from typing import NamedTuple
 
 from leaktight.core.display import percent
 from leaktight.core.metric import Reading
@@ -15,127 +12,123 @@ from leaktight.findings.display import name_of
 from leaktight.findings.kind import distances
 from leaktight.findings.utility import utility_name
 from leaktight.metrics.tradeoff import GREEN_BELOW, RED_ABOVE, abscissa
-from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
+from leaktight.report.chart import Band, Chart, Panel, Point, Scale, Series, scale
+from leaktight.report.palette import Palette
 
-USE, ERROR = COLOURS[1], COLOURS[0]
-# Thin enough for either paper: a wash on white, a glow on black.
-SHADES = {"green": "rgba(46, 160, 67, 0.17)", "red": "rgba(218, 54, 51, 0.15)"}
-TITLES = {"reconstruction": "relative error", "membership": "labels missed", "tracing": "not traced"}
-_ROW, _REST = 185, 120
+TITLES = {
+    "reconstruction": "relative error of the attack",
+    "membership": "labels that the attack misses",
+    "tracing": "not traced",
+}
+_PANEL = 130
 # Errors that span more than this are drawn on a logarithmic axis, or the small ones could not be told apart.
 _SPAN = 50
 
 
-def figure_of(curve: Curve) -> dict[str, Any] | None:
-    """Return utility and distances over the ratio, one row for each distance.
+class Scales(NamedTuple):
+    """The axes that all characteristics of a page share, so that defences can be compared.
+
+    Args:
+        reach: where the x axis ends.
+        distances: the axis of each distance.
+    """
+
+    reach: float
+    distances: dict[str, Scale]
+
+    @classmethod
+    def of(cls, curves: Sequence[Curve]) -> Scales:
+        """Return axes that have room for all curves."""
+        spots = [spot for curve in curves for spot in curve.spots if spot.ratio is not None]
+        places = [abscissa(spot.ratio.value) for spot in spots if spot.ratio is not None]
+        scales = {}
+        for aim in distances():
+            readings = [distance for spot in spots if (distance := spot.distance(aim)) is not None]
+            if readings:
+                scales[aim] = _distance_scale(aim, readings)
+        return cls(max([1.06 * place for place in places] + [abscissa(RED_ABOVE) + 0.2]), scales)
+
+
+def _distance_scale(aim: str, readings: Sequence[Reading]) -> Scale:
+    if aim != "reconstruction":
+        return scale(TITLES[aim], (), " %", (-4, 104))
+    values = [reading.value for reading in readings]
+    if min(values) > 0 and max(values) / min(values) > _SPAN:
+        return scale(TITLES[aim], values, log=True)
+    highs = [reading.value if reading.high is None else reading.high for reading in readings]
+    return scale(TITLES[aim], [0.0, *highs], most=5)
+
+
+def chart_of(curve: Curve, palette: Palette, scales: Scales | None = None) -> Chart | None:
+    """Return utility and each distance over the ratio, each in a panel of its own.
 
     None if fewer than two strengths have a ratio. Without a utility that means anything, distances alone.
+
+    Args:
+        curve: what is drawn.
+        palette: the colours of the page.
+        scales: the axes that it shares with others; by default its own.
     """
+    scales = scales or Scales.of([curve])
     placed = sorted((abscissa(ratio.value), number) for number, spot in enumerate(curve.spots) if (ratio := spot.ratio))
-    spots = [curve.spots[number] for _, number in placed]
-    aims = [aim for aim in distances() if spots and all(spot.distance(aim) for spot in spots)]
+    spots = [(place, curve.spots[number]) for place, number in placed]
+    aims = [aim for aim in distances() if spots and all(spot.distance(aim) for _, spot in spots)]
     if len(spots) < 2 or not aims:
         return None
-    places = [place for place, _ in placed]
-    figure = make_subplots(
-        len(aims), 1, shared_xaxes=True, vertical_spacing=0.06, specs=[[{"secondary_y": True}]] * len(aims)
-    )
-    reach = max(places[-1] * 1.06, abscissa(RED_ABOVE) + 0.2)
-    for row, aim in enumerate(aims, start=1):
-        _draw(figure, row, aim, curve, spots, places, reach)
-    figure.update_layout(**layout(height=_REST + _ROW * len(aims)))
-    figure.update_layout(margin={"l": 58, "r": 58, "t": 12, "b": 56}, shapes=_regions(reach))
-    figure.update_xaxes(range=[0, reach], domain=[0, 1], zeroline=False)
-    figure.update_xaxes(title_text="log\N{SUBSCRIPT ONE}\N{SUBSCRIPT ZERO}(ratio + 1): strong to weak", row=len(aims))
-    return plain_figure(figure)
+    panels = [*_utility(curve, spots, palette)]
+    for aim in aims:
+        axis = scales.distances[aim]
+        times = 1 if aim == "reconstruction" else 100
+        readings = [(place, spot, spot.distance(aim)) for place, spot in spots]
+        points = tuple(_point(place, found, times, _tip(spot, aim)) for place, spot, found in readings if found)
+        panels.append(Panel(axis, (_line(curve, palette, points),), _PANEL))
+    end = f"{spots[0][1].strength:g} (left) to {spots[-1][1].strength:g} (right)"
+    x = Scale(f"log\N{SUBSCRIPT ONE}\N{SUBSCRIPT ZERO}(ratio + 1); {curve.field} {end}", -0.04, scales.reach, ())
+    ticks = scale("", (), ends=(0, scales.reach)).ticks
+    about = f"Usefulness and the attack's distance from the truth over the {curve.field} of {curve.family}."
+    return Chart(x._replace(ticks=ticks), tuple(panels), about, bands_to(scales.reach), legend=False)
 
 
-def _draw(
-    figure: go.Figure, row: int, aim: str, curve: Curve, spots: Sequence[Spot], places: Sequence[float], reach: float
-) -> None:
-    uses = [spot.row.utility for spot in spots if spot.row.utility is not None and not spot.row.unpriced]
-    errors = [distance for spot in spots if (distance := spot.distance(aim)) is not None]
-    hover = [_hover(spot, aim) for spot in spots]
-    shown = row == 1
-    strengths = [f"{spot.strength:g}" for spot in spots] if shown else None
-    if uses:
-        name = utility_name(uses[0])
-        base = curve.base.utility if curve.base is not None else None
-        if base is not None:
-            figure.add_trace(_reference(f"{name} without defence", reach, 100 * base.value, shown), row=row, col=1)
-        figure.add_trace(_line(name, places, uses, 100, USE, "circle", hover, strengths, shown), row=row, col=1)
-        figure.update_yaxes(title_text=name, ticksuffix=" %", range=[0, 108], dtick=25, row=row, secondary_y=False)
-    line = _line(
-        "distance from the truth", places, errors, 1, ERROR, "square", hover, None if uses else strengths, shown
-    )
-    figure.add_trace(line, row=row, col=1, secondary_y=True)
-    values = [error.value for error in errors]
-    steep = min(values) > 0 and max(values) / min(values) > _SPAN
-    scale: dict[str, Any] = (
-        {"type": "log", "dtick": 1} if steep else {"rangemode": "tozero", "nticks": 6, "tickmode": "auto"}
-    )
-    if aim != "reconstruction":
-        scale = {"range": [0, 1.08], "dtick": 0.25}
-    figure.update_yaxes(title_text=TITLES[aim], showgrid=False, zeroline=False, **scale, row=row, secondary_y=True)
-
-
-def _line(
-    name: str,
-    places: Sequence[float],
-    readings: Sequence[Reading],
-    scale: float,
-    colour: str,
-    symbol: str,
-    hover: Sequence[str],
-    text: Sequence[str] | None,
-    legend: bool,
-) -> go.Scatter:
-    return go.Scatter(
-        name=name,
-        x=list(places),
-        y=[scale * reading.value for reading in readings],
-        error_y=error_bars(readings, scale, colour),
-        mode="lines+markers+text" if text else "lines+markers",
-        text=text,
-        textposition="top center",
-        textfont={"size": 10},
-        cliponaxis=False,
-        line={"color": colour, "width": 1.5, "dash": "dashdot"},
-        marker={"color": colour, "symbol": symbol, "size": 8},
-        customdata=list(hover),
-        hovertemplate="%{customdata}<extra></extra>",
-        legendgroup=name,
-        showlegend=legend,
+def bands_to(reach: float) -> tuple[Band, ...]:
+    """Return the paper's regions: the darker, the stronger the perturbation."""
+    return (
+        Band(-0.04, abscissa(GREEN_BELOW), "strong", 2),
+        Band(abscissa(GREEN_BELOW), abscissa(RED_ABOVE), "medium", 1),
+        Band(abscissa(RED_ABOVE), reach, "weak", 0),
     )
 
 
-def _reference(name: str, reach: float, value: float, legend: bool) -> go.Scatter:
-    return go.Scatter(
-        name=name,
-        x=[0, reach],
-        y=[value, value],
-        mode="lines",
-        line={"color": USE, "width": 1.2, "dash": "dash"},
-        hoverinfo="skip",
-        legendgroup=name,
-        showlegend=legend,
-    )
+def _utility(curve: Curve, spots: Sequence[tuple[float, Spot]], palette: Palette) -> list[Panel]:
+    """Return the panel of what the model is worth; none where that means nothing."""
+    uses = [(place, spot, spot.row.utility) for place, spot in spots if not spot.row.unpriced]
+    points = [_point(place, use, 100, _tip(spot, "")) for place, spot, use in uses if use is not None]
+    if not points:
+        return []
+    name = utility_name(next(use for _, _, use in uses if use is not None))
+    base = curve.base.utility if curve.base is not None else None
+    for number in (0, -1):
+        points[number] = points[number]._replace(label=f"{spots[number][1].strength:g}")
+    axis = scale(name, (), " %", (-4, 108))
+    level = None if base is None else 100 * base.value
+    return [Panel(axis, (_line(curve, palette, tuple(points)),), _PANEL, level, "without defence")]
 
 
-def _regions(reach: float) -> list[dict[str, Any]]:
-    """Return the paper's regions as shades behind all rows."""
-    spans = {"green": (0, abscissa(GREEN_BELOW)), "red": (abscissa(RED_ABOVE), reach)}
-    common = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "below"}
-    return [{**common, "x0": start, "x1": end, "fillcolor": SHADES[name]} for name, (start, end) in spans.items()]
+def _line(curve: Curve, palette: Palette, points: tuple[Point, ...]) -> Series:
+    return Series(curve.family, palette.colour_of(curve.family), points, palette.symbol_of(curve.family))
 
 
-def _hover(spot: Spot, aim: str) -> str:
-    lines = [escaped(name_of(spot.row.defence))]
+def _point(place: float, reading: Reading, times: float, tip: str) -> Point:
+    low, high = (None if end is None else times * end for end in (reading.low, reading.high))
+    return Point(place, times * reading.value, low, high, tip=tip)
+
+
+def _tip(spot: Spot, aim: str) -> str:
+    lines = [name_of(spot.row.defence)]
     if spot.ratio is not None:
-        lines.append(f"ratio: {spot.ratio.value:.3g} ({spot.region})")
+        lines.append(f"ratio: {spot.ratio.value:.3g}")
     if spot.row.utility is not None and not spot.row.unpriced:
         lines.append(f"{utility_name(spot.row.utility)}: {percent(spot.row.utility.value)}")
-    distance = spot.distance(aim)
+    distance = spot.distance(aim) if aim else None
     if distance is not None:
         lines.append(f"{TITLES[aim]}: {distance.value:.3g}")
-    return "<br>".join(lines)
+    return "\n".join(lines)

@@ -74,7 +74,7 @@ def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
         if gallery is not None and recognised is not None:
             whichever = row.reading(ANY_CLASS)
             others = "" if whichever is None else f", {percent(whichever.value)} any of the attacked"
-            detail = f"{row.attack}; {percent(recognised.value)} show the class{others}"
+            detail = f"{row.attack}; {percent(recognised.value)} show {row.aim or 'the class'}{others}"
             found.append(Grid(capital(name_of(row.defence)), detail, _strips(gallery)))
     return found
 
@@ -104,6 +104,8 @@ def _strips(gallery: Mapping[str, Tensor]) -> tuple[Strip, ...]:
     found = []
     if len(gallery["owned"]):
         found.append(Strip("private examples", _strip(gallery["owned"]), "Private examples of the class", owned=True))
+        mean = gallery["owned"].double().mean(0, keepdim=True).round().to(gallery["owned"].dtype)
+        found.append(Strip("their mean", _strip(mean), "Mean of these private examples", owned=True))
     for place in pick_rounds(len(rounds)):
         name = f"round {rounds[place] + 1}"
         found.append(Strip(name, _strip(history[place]), f"Made up in {name}"))

@@ -7,22 +7,17 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import Any
 
-import plotly.graph_objects as go
-
-from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import spread_evenly
-from leaktight.findings.display import family_of, name_of
-from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, strongest_layer, weight
+from leaktight.findings.display import name_of
+from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, excess, place_of, strongest_layer, weight
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.findings.rows import Row
+from leaktight.report.chart import Band, Chart, Figure, Panel, Point, Series, scale
 from leaktight.report.page import Page, Section
-from leaktight.report.plots import COLOURS, escaped, layout, plain_figure
+from leaktight.report.palette import Palette
 
-MOST_FIGURES = 12
-FIRST, SMALL = 460, 260
-BARE = "#6b7280"
 _NONE = "-"
 
 
@@ -57,36 +52,34 @@ def labels_section(page: Page) -> Section | None:
     if not groups:
         return None
     records = {record.cell.key: record for record in page.records}
-    plots: dict[str, dict[str, Any]] = {}
     blocks = []
     for number, rows in enumerate(groups.values()):
         curves = [
             curve for row in rows for curve in leak_curves(row, [records[key] for key in row.cells if key in records])
         ]
-        panels = _panels(curves)
-        captions: dict[str, str] = {}
-        for place, panel in enumerate(panels.values()):
-            if len(plots) < MOST_FIGURES and any(curve.values for curve in panel):
-                name = f"plot-labels-{number}-{place}"
-                plots[name] = figure_of(panel, height=FIRST if not captions else SMALL)
-                captions[name] = _caption(panel[0])
+        strongest = strongest_curves(curves)
         over_passes = [found for row in rows if (found := passes_of(row)) is not None]
-        figure = f"plot-passes-{number}" if any(len(one.curve) > 1 for one in over_passes) else ""
-        if figure:
-            plots[figure] = passes_figure(over_passes)
+        figures: list[Figure] = []
+        over: list[Figure] = []
+        if strongest:
+            words = "Under each defence, the attack at the layer that tells most beyond chance"
+            chart = chart_of(strongest, page.palette)
+            figures.append(Figure(f"plot-labels-{number}", words, chart, wide=True))
+        if any(len(one.curve) > 1 for one in over_passes):
+            words = "Leak AUC over passes, under the attack that tells most beyond chance"
+            over.append(Figure(f"plot-passes-{number}", words, passes_chart(over_passes, page.palette), wide=True))
         block = {
             "setting": rows[0].setting,
-            "captions": captions,
-            "left": len(panels) - len(captions),
+            "figures": figures,
+            "drawn": [_drawn(curve) for curve in strongest],
             "passes": [_passes(one) for one in over_passes],
             "beside": list(BESIDE.values()),
-            "curve": figure,
-            "key": legend_of(rows) if captions or figure else [],
+            "curves": over,
             "tables": _tables(curves),
         }
         blocks.append(block)
     values = {"blocks": blocks, "several": len(blocks) > 1, "redact": page.redact}
-    return Section("labels", "Labels over training", "labels.html", values, plots)
+    return Section("labels", "Labels over training", "labels.html", values)
 
 
 def leak_curves(row: Row, records: Sequence[Record]) -> list[LeakCurve]:
@@ -137,69 +130,77 @@ def smooth(values: Sequence[float]) -> list[float]:
     return [median(values[max(0, at - reach) : at + reach + 1]) for at in range(len(values))]
 
 
-def figure_of(panel: Sequence[LeakCurve], height: int = SMALL) -> dict[str, Any]:
-    """Return a line for each defence, and to the right of it its median (dot) and 95 % quantile (triangle)."""
-    figure = go.Figure()
-    shades = _shades([curve.row for curve in panel])
+def chart_of(panel: Sequence[LeakCurve], palette: Palette) -> Chart:
+    """Return a line for each defence over the training, and in a strip of its own what all steps come to.
+
+    Every line is drawn as what it tells beyond its own chance level, as a part of all there is: attacks, layers and
+    defences have chance levels of their own.
+    """
     end = max(step for curve in panel for step in curve.steps)
-    rim = end * 1.04 + 0.5
+    strip = end * 1.06
+    series = []
     for curve in panel:
-        colour, opacity = shades[curve.row.defence.key]
-        name = escaped(name_of(curve.row.defence))
-        shared = {"name": name, "opacity": opacity}
-        figure.add_trace(
-            go.Scatter(
-                **shared,
-                x=curve.steps,
-                y=smooth(curve.values),
-                mode="lines",
-                line={"color": colour, "width": 1.6},
-                hovertemplate=f"{name}<br>AUC %{{y:.2f}} at %{{x:.3g}}<extra></extra>",
-            )
+        name, colour = name_of(curve.row.defence), palette.colour_for(curve.row.defence)
+        line = tuple(
+            Point(step, _beyond(value, curve.median))
+            for step, value in zip(curve.steps, smooth(curve.values), strict=True)
         )
-        figure.add_trace(_ends(curve, rim, colour, shared))
-    chance = _chance(panel)
-    figure.add_hline(y=chance, line={"color": BARE, "dash": "dash", "width": 1.2})
-    lowest = min([chance, *(value for curve in panel for value in smooth(curve.values))])
-    figure.update_layout(**{**layout(height=height), "showlegend": False})
+        series.append(Series(name, colour, line, "", palette.stroke_for(curve.row.defence)))
+        middle = Point(
+            strip,
+            _beyond(curve.median.value, curve.median),
+            *_beyond_ends(curve.median),
+            tip=f"{name}\nmedian over all steps: AUC {curve.median.value:.2f}, chance {_chance(curve.median):.2f}",
+        )
+        series.append(Series("", colour, (middle,), "circle", "", tag=name))
+        if curve.tail is not None:
+            worst = f"{name}\n95 % quantile over all steps: AUC {curve.tail.value:.2f}"
+            above = Point(strip, _beyond(curve.tail.value, curve.tail), tip=worst)
+            series.append(Series("", colour, (above,), "up", ""))
     training = panel[0].row.stage == "training"
-    figure.update_xaxes(title_text="share of the training" if training else "step", ticksuffix=" %" if training else "")
-    figure.update_xaxes(range=[0, rim * 1.02], zeroline=False)
-    figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
-    return plain_figure(figure)
+    x = scale("share of the training" if training else "step", (), " %" if training else "", (0, end))
+    x = x._replace(high=end * 1.1, ticks=(*x.ticks, (strip, "all")))
+    lowest = min([0.0, *(point.y for one in series for point in one.points)])
+    y = scale("told beyond chance (0 % is guessing, 100 % every label)", (), " %", (min(-4.0, lowest - 4), 104))
+    about = "What attacks tell of the labels beyond chance over the training, a line for each defence."
+    bands = (Band(end * 1.03, end * 1.1, "", 1),)
+    return Chart(x, (Panel(y, tuple(series), 300, 0.0),), about, bands)
 
 
-def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> dict[str, Any]:
+def _beyond(value: float, reading: Reading) -> float:
+    """Return what an AUC tells beyond the chance level of a reading, in percent of all there is."""
+    return 100 * excess(reading.model_copy(update={"value": value}))
+
+
+def _beyond_ends(reading: Reading) -> tuple[float | None, float | None]:
+    low, high = (None if end is None else _beyond(end, reading) for end in (reading.low, reading.high))
+    return low, high
+
+
+def passes_chart(over_passes: Sequence[LabelPasses], palette: Palette) -> Chart:
     """Return the AUC over passes for each defence.
 
     It is that of the attack that tells most beyond its chance level in the end.
     """
-    figure = go.Figure()
-    shades = _shades([one.row for one in over_passes])
     best: dict[str, LabelPasses] = {}
     for one in sorted(over_passes, key=lambda one: weight(strongest_layer(one.row.readings) or one.aucs[PASSES])):
         if one.curve:
             best[one.row.defence.key] = one
-    for key, one in best.items():
-        colour, opacity = shades[key]
-        name = escaped(name_of(one.row.defence))
-        figure.add_trace(
-            go.Scatter(
-                name=name,
-                opacity=opacity,
-                x=list(range(1, len(one.curve) + 1)),
-                y=one.curve,
-                mode="lines+markers",
-                line={"color": colour, "width": 1.6},
-                hovertemplate=f"{name}, {escaped(one.row.attack)}<br>AUC %{{y:.2f}} after %{{x}} passes<extra></extra>",
-            )
+    series = []
+    for one in best.values():
+        name, colour = name_of(one.row.defence), palette.colour_for(one.row.defence)
+        points = tuple(
+            Point(float(number), value, tip=f"{name}, {one.row.attack}\nAUC {value:.2f} after {number} passes")
+            for number, value in enumerate(one.curve, start=1)
         )
-    figure.add_hline(y=GUESSING, line={"color": BARE, "dash": "dash", "width": 1.2})
-    figure.update_layout(**{**layout(height=height), "showlegend": False})
+        series.append(Series(name, colour, points, "circle", palette.stroke_for(one.row.defence), tag=name))
+    most = max((len(one.curve) for one in best.values()), default=1)
     lowest = min([GUESSING, *(value for one in best.values() for value in one.curve)])
-    figure.update_xaxes(title_text="passes over the data", rangemode="tozero")
-    figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
-    return plain_figure(figure)
+    x = scale("passes over the data", (), ends=(0, most))
+    x = x._replace(ticks=tuple((value, text) for value, text in x.ticks if value == round(value)))
+    y = scale("leak AUC", (), ends=(max(-0.02, lowest - 0.04), 1.03))
+    about = "Leak AUC over passes for each defence; the numbers are in the table below."
+    return Chart(x, (Panel(y, tuple(series), 240, GUESSING),), about)
 
 
 def _passes(one: LabelPasses) -> dict[str, Any]:
@@ -214,60 +215,22 @@ def _passes(one: LabelPasses) -> dict[str, Any]:
     }
 
 
-def _ends(curve: LeakCurve, rim: float, colour: str, shared: dict[str, Any]) -> go.Scatter:
-    marked = [(curve.median, "circle", "median")] + (
-        [(curve.tail, "triangle-up", "95 % quantile")] if curve.tail else []
-    )
-    return go.Scatter(
-        **shared,
-        x=[rim] * len(marked),
-        y=[reading.value for reading, _, _ in marked],
-        mode="markers",
-        cliponaxis=False,
-        marker={"color": colour, "symbol": [symbol for _, symbol, _ in marked], "size": 8},
-        customdata=[words for _, _, words in marked],
-        hovertemplate=f"{shared['name']}<br>%{{customdata}} %{{y:.3f}}<extra></extra>",
-    )
-
-
-def _panels(curves: Iterable[LeakCurve]) -> dict[tuple[str, str | None], list[LeakCurve]]:
-    """Return the curves of each attack and layer; the cut before all others, then layer by layer."""
-    found: dict[tuple[str, str | None], list[LeakCurve]] = {}
+def strongest_curves(curves: Iterable[LeakCurve]) -> list[LeakCurve]:
+    """Return for each defence the curve of the attack and layer that tells most, of those whose steps are known."""
+    found: dict[str, list[LeakCurve]] = {}
     for curve in curves:
-        found.setdefault((curve.row.attack, curve.median.layer), []).append(curve)
-    layers = list(dict.fromkeys(layer for _, layer in found))
-    return dict(sorted(found.items(), key=lambda item: (item[0][1] is not None, layers.index(item[0][1]))))
+        if curve.values:
+            found.setdefault(curve.row.defence.key, []).append(curve)
+    return [max(some, key=lambda curve: weight(curve.median, curve.tail)) for some in found.values()]
 
 
-def _shades(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
-    """Return a colour for each kind of defence, the fuller the stronger; grey for none."""
-    families: dict[str, list[str]] = {}
-    for defence in {row.defence.key: row.defence for row in rows}.values():
-        families.setdefault("" if is_undefended(defence) else family_of(defence), []).append(defence.key)
-    named = [family for family in families if family]
-    found = {}
-    for family, keys in families.items():
-        colour = COLOURS[named.index(family) % len(COLOURS)] if family else BARE
-        for place, key in enumerate(keys, start=1):
-            found[key] = colour, 0.3 + 0.7 * place / len(keys)
-    return found
+def _drawn(curve: LeakCurve) -> str:
+    """Say which attack and layer is drawn of a defence."""
+    return f"{name_of(curve.row.defence)}: {curve.row.attack}, {place_of(curve.median)}"
 
 
-def legend_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
-    """Return each defence with its colour and how full the colour is.
-
-    This stands beside the figures, because a phone has no room for it in them.
-    """
-    names = {row.defence.key: name_of(row.defence) for row in rows}
-    return [(names[key], *shade) for key, shade in _shades(rows).items()]
-
-
-def _chance(panel: Sequence[LeakCurve]) -> float:
-    return max(GUESSING if curve.median.chance is None else curve.median.chance for curve in panel)
-
-
-def _caption(curve: LeakCurve) -> str:
-    return f"{curve.row.attack}, {place_of(curve.median)}"
+def _chance(reading: Reading) -> float:
+    return GUESSING if reading.chance is None else reading.chance
 
 
 def _tables(curves: Sequence[LeakCurve]) -> list[dict[str, Any]]:
@@ -291,8 +254,13 @@ def _tables(curves: Sequence[LeakCurve]) -> list[dict[str, Any]]:
 
 def _cell(curve: LeakCurve | None, top: bool) -> dict[str, Any]:
     if curve is None:
-        return {"text": _NONE, "chance": "", "tone": "", "top": False}
+        return {"text": _NONE, "chance": "", "tone": "", "top": False, "heat": 0.0}
     middle, tail = curve.median, curve.tail
     text = f"{middle.value:.2f}" + ("" if tail is None else f" / {tail.value:.2f}")
-    chance = GUESSING if middle.chance is None else middle.chance
-    return {"text": text, "chance": f"{chance:.2f}", "tone": "leaks" if middle.beats_chance() else "", "top": top}
+    return {
+        "text": text,
+        "chance": f"{_chance(middle):.2f}",
+        "tone": "leaks" if middle.beats_chance() else "",
+        "top": top,
+        "heat": min(1.0, max(0.0, excess(middle))) if middle.beats_chance() else 0.0,
+    }

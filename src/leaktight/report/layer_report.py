@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from leaktight.core.private import write_private
 from leaktight.core.record import Record
-from leaktight.findings.layer_risk import correlations, layer_rows
+from leaktight.findings.layer_risk import asked_in, correlations, layer_rows
 from leaktight.findings.layer_words import layer_sentences, together
+from leaktight.report.chart import Figure
+from leaktight.report.earlier import Tell, write_beside
 from leaktight.report.findings import flags_section, glossary_section
-from leaktight.report.layers import FIRST, figure_of, table_of_rows
+from leaktight.report.layers import FIRST, chart_of, table_of_rows
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page, Section
 from leaktight.report.render import render
 from leaktight.report.settings import parameters_section, threat_section
 from leaktight.running.store import Store
 
-PLOT = "plot-layers"
+LEAD = "What each layer of the model gives away by itself, where nothing is done about it. No private example is here."
 
 
-def write_layer_report(folders: Sequence[Path], out: Path) -> Path:
+def write_layer_report(folders: Sequence[Path], out: Path, force: bool = False, tell: Tell | None = None) -> Path:
     """Write one page from the audits of a layer study and return where it is; no private example is on it.
 
     Args:
         folders: where the audits are stored; the first one's plan heads the page.
-        out: the file to write, for its owner alone.
+        out: the file to write, for its owner alone; an earlier one that says something else is kept under a number.
+        force: whether an earlier page is replaced.
+        tell: is told the name of an earlier page that was kept.
     """
     records: list[Record] = []
+    scenarios = {}
     for folder in folders:
         with Store.read(folder) as store:
             records += store.records()
+            scenarios |= store.plan().scenarios
     with Store.read(folders[0]) as store:
-        text = render(records, store.plan(), store.versions(), lambda key: None, redact=True, sections=SECTIONS)
-    write_private(out, text.encode())
-    return out
+        plan = store.plan().model_copy(update={"scenarios": scenarios})
+        versions = store.versions()
+    text = render(records, plan, versions, lambda key: None, True, SECTIONS, lead=LEAD, banner="open")
+    return write_beside(out, text.encode(), force, tell)
 
 
 def whole_section(page: Page) -> Section | None:
@@ -42,20 +49,21 @@ def whole_section(page: Page) -> Section | None:
     rows = layer_rows(page.records)
     if not rows:
         return None
+    headline, *others = layer_sentences(rows, asked_in(page.records))
     block = {
         "setting": "all that was measured, without defence",
-        "captions": {PLOT: "No defence"},
+        "figures": [Figure("plot-layers", "Each layer by itself", chart_of(rows, first=FIRST), wide=True)],
         "left": 0,
-        "said": [{"name": "No defence", "sentences": [*layer_sentences(rows), *together(correlations(rows))]}],
-        "table": table_of_rows([("No defence", rows, None)]),
+        "said": [{"name": "", "sentences": [sentence]} for sentence in (*others, *together(correlations(rows)))],
+        "table": table_of_rows([("Without defence", rows, None)]),
     }
-    plots = {PLOT: figure_of(rows, least=FIRST)}
-    return Section("layers", "Where the leak sits", "layers.html", {"blocks": [block], "several": False}, plots)
+    values = {"blocks": [block], "several": False, "headline": headline}
+    return Section("layers", "What each layer gives away", "layers.html", values)
 
 
 SECTIONS = (
     whole_section,
-    table_section,
+    partial(table_section, judged=False),
     flags_section,
     checks_section,
     threat_section,

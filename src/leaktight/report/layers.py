@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
 from leaktight.findings.column import shown
@@ -23,40 +20,37 @@ from leaktight.findings.layer_risk import (
     riskiest,
 )
 from leaktight.findings.layer_words import most_telling, together
+from leaktight.report.chart import Chart, Figure, Panel, Point, Series, named, scale
 from leaktight.report.page import Page, Section
-from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
 from leaktight.statistics.pooling import high, low
 
 MOST_FIGURES = 12
-FIRST, SMALL = 460, 260
-BARE = "#6b7280"
+FIRST, _PANEL = 170, 95
 _NONE = "-"
-_TOP, _ROW, _REST = 170, 105, 90
 
 
-class Panel(NamedTuple):
-    """One measure: its reading, the axis it is drawn on, how the table heads and shows it, and by whom it is read."""
+class Measure(NamedTuple):
+    """One measure: its reading, how tables and axes head it and show it, and by whom it is read."""
 
     name: str
-    axis: str
     head: str
     digits: int = 2
     by: Literal["asking", "rebuilding", "measuring"] = "measuring"
 
 
-def all_panels() -> list[Panel]:
+def all_measures() -> list[Measure]:
     """Return every measure, in order: of attacks that ask, of no attack, of attacks that rebuild."""
     measures = layer_measures()
     return [
-        *(Panel(one.reading, one.axis, one.head, one.digits, "asking") for one in measures if one.asked),
+        *(Measure(one.reading, one.head, one.digits, "asking") for one in measures if one.asked),
         *(
-            Panel(f"{one.information}_share", f"V, {one.word}", f"V-information of the {one.word} / log 2")
+            Measure(f"{one.information}_share", f"V-information of the {one.word} / log 2")
             for one in measures
             if one.information
         ),
-        Panel(f"{SENSITIVITY}_share", "sensitivity", "sensitivity (F), share of all layers"),
-        Panel(f"{MUTUAL_INFORMATION}_share", "mutual inf.", "mutual information / log\N{SUBSCRIPT TWO} N", 3),
-        *(Panel(one.reading, one.axis, one.head, one.digits, "rebuilding") for one in measures if not one.asked),
+        Measure(f"{SENSITIVITY}_share", "sensitivity (F), share of all layers"),
+        Measure(f"{MUTUAL_INFORMATION}_share", "mutual information / log\N{SUBSCRIPT TWO} N", 3),
+        *(Measure(one.reading, one.head, one.digits, "rebuilding") for one in measures if not one.asked),
     ]
 
 
@@ -64,35 +58,38 @@ def layers_section(page: Page) -> Section | None:
     """Show for each scenario, setting and defence what each layer gives away; None if no single layer was measured."""
     groups: dict[str, list[Profile]] = {}
     for profile in profiles_of(page.records, page.summary.rows):
-        if panels_of(profile.layers):
+        if measures_of(profile.layers):
             groups.setdefault(profile.place.setting, []).append(profile)
-    plots: dict[str, dict[str, Any]] = {}
+    shown_before = 0
     blocks = []
     for number, (setting, profiles) in enumerate(groups.items()):
-        captions: dict[str, str] = {}
-        for place, profile in enumerate(profiles):
-            if len(plots) < MOST_FIGURES:
-                name = f"plot-layers-{number}-{place}"
-                plots[name] = figure_of(profile.layers, least=SMALL if captions else FIRST)
-                captions[name] = capital(name_of(profile.place.defence))
+        figures = [
+            Figure(
+                f"plot-layers-{number}-{place}",
+                capital(name_of(profile.place.defence)),
+                chart_of(profile.layers, page.palette.colour_for(profile.place.defence), _PANEL if place else FIRST),
+                wide=not place,
+            )
+            for place, profile in enumerate(profiles[: MOST_FIGURES - shown_before])
+        ]
+        shown_before += len(figures)
         block = {
             "setting": setting,
-            "captions": captions,
-            "left": len(profiles) - len(captions),
+            "figures": figures,
+            "left": len(profiles) - len(figures),
             "said": [_sentences(profile, profile is profiles[0]) for profile in profiles],
             "table": table_of(profiles),
         }
         blocks.append(block)
     if not blocks:
         return None
-    return Section(
-        "layers", "Where the leak sits", "layers.html", {"blocks": blocks, "several": len(blocks) > 1}, plots
-    )
+    values = {"blocks": blocks, "several": len(blocks) > 1, "headline": ""}
+    return Section("layers", "Where the leak sits", "layers.html", values)
 
 
-def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:
+def measures_of(rows: Sequence[LayerRow]) -> list[Measure]:
     """Return what was measured of any of these layers, in order."""
-    return [panel for panel in all_panels() if any(panel.name in row.readings for row in rows)]
+    return [panel for panel in all_measures() if any(panel.name in row.readings for row in rows)]
 
 
 def _sentences(profile: Profile, first: bool) -> dict[str, Any]:
@@ -105,64 +102,44 @@ def _sentences(profile: Profile, first: bool) -> dict[str, Any]:
     return {"name": capital(name_of(profile.place.defence)), "sentences": sentences}
 
 
-def figure_of(rows: Sequence[LayerRow], least: int = SMALL) -> dict[str, Any]:
+def chart_of(rows: Sequence[LayerRow], colour: str = "plain", first: int = _PANEL) -> Chart:
     """Return one panel for each measure above the same layers, with 95 % intervals; dashed is chance.
 
     Args:
         rows: what was measured of each layer.
-        least: how high the figure is at least, in pixels.
+        colour: that of the defence.
+        first: how high the first panel is, in pixels.
     """
-    panels = panels_of(rows)
-    heights = [_TOP, *[_ROW] * (len(panels) - 1)]
-    figure = make_subplots(len(panels), 1, shared_xaxes=True, vertical_spacing=0.035, row_heights=heights)
-    figure.update_layout(**{**layout(height=max(least, _REST + sum(heights))), "showlegend": False})
-    for place, panel in enumerate(panels, start=1):
-        _draw(figure, place, panel, rows)
-    figure.update_xaxes(type="category", categoryorder="array", categoryarray=[short(row.layer) for row in rows])
-    figure.update_xaxes(range=[-0.4, len(rows) - 0.6], zeroline=False)
-    # Names stand upright where there is little room; long ones must push the panels up, not run out of the figure.
-    figure.update_xaxes(automargin=True, row=len(panels))
-    return plain_figure(figure)
+    panels = []
+    for measure in measures_of(rows):
+        placed = [(place, row) for place, row in enumerate(rows) if measure.name in row.readings]
+        readings = [_with_bounds(row, measure.name) for _, row in placed]
+        points = tuple(
+            Point(float(place), one.value, one.low, one.high, tip=f"{row.layer}\n{measure.head} {_text(row, measure)}")
+            for (place, row), one in zip(placed, readings, strict=True)
+        )
+        chances = {reading.chance for reading in readings if reading.chance}
+        level = chances.pop() if len(chances) == 1 else None
+        ends = None if measure.by == "rebuilding" else _range(measure, readings)
+        values = [end for one in readings for end in (low(one), high(one), one.chance) if end is not None]
+        y = scale(measure.head, values, ends=ends, most=5)
+        series = Series(measure.head, colour, points, "circle", "dots")
+        panels.append(Panel(y, (series,), _PANEL if panels else first, level))
+    x = named("", [short(row.layer) for row in rows])
+    about = "What each layer gives away by itself, a panel for each measure; the numbers are in the table below."
+    return Chart(x, tuple(panels), about, legend=False)
 
 
-def _draw(figure: go.Figure, place: int, panel: Panel, rows: Sequence[LayerRow]) -> None:
-    measured = [row for row in rows if panel.name in row.readings]
-    readings = [_with_bounds(row, panel.name) for row in measured]
-    colour = COLOURS[all_panels().index(panel) % len(COLOURS)]
-    figure.add_trace(
-        go.Scatter(
-            name=panel.head,
-            x=[short(row.layer) for row in measured],
-            y=[reading.value for reading in readings],
-            error_y=error_bars(readings, 1, colour),
-            mode="lines+markers",
-            cliponaxis=False,
-            line={"color": colour, "width": 1.5, "dash": "dot"},
-            marker={"color": colour, "size": 8},
-            customdata=[f"{escaped(row.layer)}<br>{panel.head} {_text(row, panel)}" for row in measured],
-            hovertemplate="%{customdata}<extra></extra>",
-        ),
-        row=place,
-        col=1,
-    )
-    chances = {reading.chance for reading in readings if reading.chance}
-    if len(chances) == 1:
-        figure.add_hline(y=chances.pop(), line={"color": BARE, "dash": "dash", "width": 1.2}, row=place, col=1)
-    figure.update_yaxes(title_text=panel.axis, title_font={"size": 11}, nticks=5, row=place, col=1)
-    if panel.by != "rebuilding":
-        figure.update_yaxes(range=_range(panel, readings), row=place, col=1)
-
-
-def _range(panel: Panel, readings: Sequence[Reading]) -> list[float]:
+def _range(measure: Measure, readings: Sequence[Reading]) -> tuple[float, float]:
     """Return the ends of an axis: an AUC from chance to 1, a share from 0 as far as it goes; lower where readings are.
 
     Few repeats make intervals of V-information that reach far below 0; they are cut, or values could not be told apart.
     """
     least, most = min(map(low, readings)), max(map(high, readings))
-    if panel.by == "asking":
-        return [min(0.45, least - 0.02), 1.03]
+    if measure.by == "asking":
+        return min(0.45, least - 0.02), 1.03
     room = 0.08 * max(most, 1e-3)
-    return [min(0.0, max(least, -0.5), *(reading.value for reading in readings)) - room, most + room]
+    return min(0.0, max(least, -0.5), *(reading.value for reading in readings)) - room, most + room
 
 
 def _with_bounds(row: LayerRow, name: str) -> Reading:
@@ -172,7 +149,7 @@ def _with_bounds(row: LayerRow, name: str) -> Reading:
     return reading if lower is reading else reading.model_copy(update={"low": lower.value, "high": reading.value})
 
 
-def _text(row: LayerRow, panel: Panel) -> str:
+def _text(row: LayerRow, panel: Measure) -> str:
     reading = _with_bounds(row, panel.name)
 
     def number(value: float) -> str:
@@ -209,21 +186,27 @@ def table_of_rows(parts: Sequence[tuple[str, Sequence[LayerRow], LayerRow | None
     Args:
         parts: for each its name, the layers, and if known what was measured of all layers together.
     """
-    panels = panels_of([row for _, rows, _ in parts for row in rows])
+    panels = measures_of([row for _, rows, _ in parts for row in rows])
     groups = []
     for name, rows, whole in parts:
-        most = {panel.name: riskiest(rows, panel.name) for panel in panels_of(rows)}
+        most = {panel.name: _standing_out(rows, panel.name) for panel in measures_of(rows)}
         lines = [
             {"name": row.layer, "cells": [_cell(row, panel, row in most.get(panel.name, [])) for panel in panels]}
             for row in rows
         ]
-        if whole is not None and panels_of([whole]):
+        if whole is not None and measures_of([whole]):
             lines.append({"name": whole.layer, "cells": [_cell(whole, panel, False) for panel in panels]})
         groups.append({"name": name, "lines": lines})
     return {"heads": [panel.head for panel in panels], "groups": groups}
 
 
-def _cell(row: LayerRow, panel: Panel, most: bool) -> dict[str, Any]:
+def _standing_out(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
+    """Return the layers that an attack gets most from; none where that is all of them."""
+    found = riskiest(rows, name)
+    return [] if 1 < len(found) == sum(name in row.readings for row in rows) else found
+
+
+def _cell(row: LayerRow, panel: Measure, most: bool) -> dict[str, Any]:
     if panel.name not in row.readings:
         return {"text": _NONE, "tone": "", "top": False}
     attacked = panel.by != "measuring"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import plotly.graph_objects as go
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital
 from leaktight.findings.display import name_of
 from leaktight.findings.rows import Row
 from leaktight.metrics.norm_histogram import BINS, LOWEST, WIDTH
+from leaktight.report.chart import Chart, Figure, Panel, Point, Series, scale
 from leaktight.report.page import Page, Section
-from leaktight.report.plots import COLOURS, layout, plain_figure
 
-CLASSES = {"norm_negative": ("negatives", COLOURS[0]), "norm_positive": ("positives", COLOURS[1])}
+CLASSES = {"norm_negative": ("negatives", "negative"), "norm_positive": ("positives", "positive")}
+"""The readings of each class, what it is called, and its colour: another one than that of any defence."""
 MOST_FIGURES = 12
 _JOINED = 2
 
@@ -28,20 +26,19 @@ def norms_section(page: Page) -> Section | None:
 
     None without counts, as in a redacted report.
     """
-    plots: dict[str, dict[str, Any]] = {}
-    captions: dict[str, str] = {}
     found = _by_defence(page)
+    if not found:
+        return None
     scenarios = {row.scenario for row, _ in found}
     ends = _ends([shares for _, shares in found])
+    most = max(height for _, shares in found for heights in shares.values() for height in heights)
+    figures = []
     for number, (row, shares) in enumerate(found[:MOST_FIGURES]):
-        name = f"plot-norms-{number}"
-        plots[name] = figure_of(shares, ends)
         where = f", scenario {row.scenario}" if len(scenarios) > 1 else ""
-        captions[name] = f"{capital(name_of(row.defence))}{where}"
-    if not plots:
-        return None
-    values = {"captions": captions, "setting": found[0][0].setting, "left": len(found) - len(captions)}
-    return Section("norms", "Gradient norms by class", "norms.html", values, plots)
+        caption = f"{capital(name_of(row.defence))}{where}"
+        figures.append(Figure(f"plot-norms-{number}", caption, chart_of(shares, ends, most, caption)))
+    values = {"figures": figures, "setting": found[0][0].setting, "left": len(found) - len(figures)}
+    return Section("norms", "Gradient norms by class", "norms.html", values)
 
 
 def _by_defence(page: Page) -> list[tuple[Row, Shares]]:
@@ -77,30 +74,33 @@ def shares_of(row: Row) -> Shares:
     return found
 
 
-def figure_of(shares: Shares, ends: tuple[int, int]) -> dict[str, Any]:
-    """Return the shares of both classes over the relative norm, between two bins."""
-    figure = go.Figure()
+def chart_of(shares: Shares, ends: tuple[int, int], most: float, name: str) -> Chart:
+    """Return the shares of both classes over the relative norm, between two bins.
+
+    Args:
+        shares: what is drawn.
+        ends: the first bin, and that after the last.
+        most: the largest share of any chart beside it: all have the same height, so that shapes can be compared.
+        name: whose norms they are.
+    """
     first, last = ends
     edges = [10 ** (LOWEST + WIDTH * _JOINED * place) for place in range(first, last + 1)]
-    for name, heights in shares.items():
-        words, colour = CLASSES[name]
-        shown = [100 * height for height in heights[first:last]]
-        figure.add_trace(
-            go.Scatter(
-                name=words,
-                x=edges,
-                y=[*shown, shown[-1]],
-                mode="lines",
-                line={"shape": "hv", "color": colour, "width": 1.5},
-                fill="tozeroy",
-                fillcolor=f"{colour}44",
-                hovertemplate=f"{words}: %{{y:.1f}} % at %{{x:.2g}}<extra></extra>",
-            )
-        )
-    figure.update_layout(**layout(height=260))
-    figure.update_xaxes(title_text="norm / mean of its step", type="log", dtick=1)
-    figure.update_yaxes(title_text="share of the class", ticksuffix=" %", rangemode="tozero")
-    return plain_figure(figure)
+    series = tuple(
+        Series(words, colour, _steps(edges, [100 * height for height in shares[kind][first:last]]), "", filled=True)
+        for kind, (words, colour) in CLASSES.items()
+        if kind in shares
+    )
+    x = scale("norm / mean of its step", edges, log=True)._replace(low=edges[0], high=edges[-1])
+    x = x._replace(ticks=tuple((value, text) for value, text in x.ticks if edges[0] <= value <= edges[-1]))
+    y = scale("share of the class", [0.0, 100 * most], " %", most=5)
+    about = f"Gradient norms of positives and of negatives, {name}: the further apart, the more a length tells."
+    return Chart(x, (Panel(y, series, 140),), about)
+
+
+def _steps(edges: Sequence[float], heights: Sequence[float]) -> tuple[Point, ...]:
+    """Return the outline of a histogram."""
+    sides = zip(edges, edges[1:], heights, strict=False)
+    return tuple(Point(edge, height) for left, right, height in sides for edge in (left, right))
 
 
 def _ends(found: Sequence[Shares]) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -13,6 +14,7 @@ from leaktight.findings.advice import Advice, advise
 from leaktight.findings.flags import Flag, raise_flags
 from leaktight.findings.summary import Summary, summarise
 from leaktight.plans.plan import Plan
+from leaktight.report.palette import Palette
 
 Pictures = Callable[[str], Mapping[str, Tensor] | None]
 """From a cell's key to its images: `truth_raw`, `truth_used`, `guess`, and labels."""
@@ -57,6 +59,11 @@ class Page:
         summary = summary or summarise(records, whole)
         return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
 
+    @cached_property
+    def palette(self) -> Palette:
+        """The colours of the defences, in the order of the plan."""
+        return Palette.of([*self.plan.defences, *(record.cell.defence for record in self.records)])
+
     @property
     def missing(self) -> int:
         """How many planned cells have no record."""
@@ -73,17 +80,17 @@ class Section:
         template: the file in this folder that shows it; of a section from another package, empty.
         text: the template itself, in place of a file.
         values: what the template shows.
-        plots: figures by the identifier of the element that holds them.
         private: whether it shows private pictures, unless the page is redacted.
+        appendix: whether paper leaves it out, unless the reader ticks it.
     """
 
     anchor: str
     title: str
     template: str = ""
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    plots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     text: str = ""
     private: bool = False
+    appendix: bool = False
 
 
 MakeSection = Callable[[Page], Section | None]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital
-from leaktight.findings.display import name_of
+from leaktight.findings.display import class_name, name_of
 from leaktight.findings.images import threshold_of
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.rows import Row
@@ -81,7 +81,7 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
         if shown is None:
             continue
         raw, used, guess = (shown[name][:SHOWN] for name in ("truth_raw", "truth_used", "guess"))
-        strips = blocks.setdefault(raw.numpy().tobytes(), [_originals(raw, shown)])
+        strips = blocks.setdefault(raw.numpy().tobytes(), [_originals(raw, shown, row)])
         detail = f"{row.attack}; {row.moment}"
         name = capital(name_of(row.defence))
         if not torch.equal(raw, used):
@@ -101,15 +101,20 @@ def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
     labels = gallery["guess_labels"].tolist()
     made = tuple(
         Picture(
-            data_address(image), f"Image {number + 1}, a guess that nobody graded", "not graded", _class(labels[number])
+            data_address(image),
+            f"Image {number + 1}, a guess that nobody graded",
+            "not graded",
+            _class(labels[number], row.class_names),
         )
         for number, image in enumerate(gallery["guess"][:SHOWN])
     )
     return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", made)
 
 
-def _class(label: int) -> str:
-    return "" if label < 0 else f"class {label}"
+def _class(label: int, names: Sequence[str]) -> str:
+    """Name a class below a picture; a number alone would be taken for something else."""
+    name = class_name(label, names)
+    return "" if label < 0 else f"class {name}" if name.isdecimal() else name
 
 
 def drawable(gallery: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | None:
@@ -136,9 +141,9 @@ def data_address(image: Tensor) -> str:
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def _originals(raw: Tensor, shown: Mapping[str, Tensor]) -> Strip:
+def _originals(raw: Tensor, shown: Mapping[str, Tensor], row: Row) -> Strip:
     labels = shown["labels"].tolist() if "labels" in shown else []
-    captions = [f"class {label}" for label in labels[: len(raw)]]
+    captions = [_class(label, row.class_names) for label in labels[: len(raw)]]
     return Strip("Original", "private", _row(raw, "original", captions), original=True)
 
 
@@ -163,7 +168,7 @@ def _guesses(
                 data_address(image),
                 f"Image {number + 1}, recovered {under}: {likeness}",
                 likeness,
-                _class(guessed[number]),
+                _class(guessed[number], row.class_names),
                 threshold is not None and quality >= threshold,
             )
         )

@@ -19,9 +19,9 @@ from leaktight.report.pictures import Picture, data_address, drawable
 
 MOST = 3
 REGIONS: dict[Region, str] = {
-    "green": "Green: ratio below 1",
-    "white": "White (unshaded): ratio from 1 to 10",
-    "red": "Red: ratio above 10",
+    "green": "Strong: ratio below 1",
+    "white": "Medium: ratio from 1 to 10",
+    "red": "Weak: ratio above 10",
 }
 
 

@@ -6,16 +6,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from leaktight.attacks.presets import PRESETS
+from leaktight.core.attack import Attack
 from leaktight.core.budget import budgets_of, other_notes
-from leaktight.core.defence import Defence, is_undefended
+from leaktight.core.defence import Defence, is_undefended, links
 from leaktight.core.display import join_words
 from leaktight.core.probe import Attempt, Probe, attack_of
+from leaktight.core.record import Cell
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
 from leaktight.findings.adaptation import models_defence
 from leaktight.findings.display import family_of, gist, label_of, name_of
 from leaktight.findings.redaction import without_places
 from leaktight.findings.threats import SOURCE, letter_of_probe
+from leaktight.learning import Federated
 from leaktight.report.page import Page, Section
 
 KNOWN = {
@@ -45,29 +49,51 @@ WANTS = {
 
 def threat_section(page: Page) -> Section:
     """Say in words where each attack sits, what it knows and what it wants."""
-    groups: dict[str, dict[str, Any]] = {}
+    groups: dict[tuple[str, bool], dict[str, Any]] = {}
     for record in page.records:
         probe = record.cell.probe
         if isinstance(probe, Attempt) and record.cell.purpose == "measure":
-            group = groups.setdefault(probe.threat.key, {"words": in_words(probe.threat), "letters": {}, "attacks": {}})
+            active = probe.attack.active
+            group = groups.setdefault(
+                (probe.threat.key, active),
+                {"words": in_words(probe.threat, known_in(page), active), "letters": {}, "attacks": {}},
+            )
             group["letters"] |= {str(letter): None} if (letter := letter_of_probe(probe)) else {}
             group["attacks"].setdefault(label_of(record.cell), _attack(probe, [r.cell.defence for r in page.records]))
     values = {"threats": list(groups.values()), "source": SOURCE}
     return Section("threat", "Who attacks, and what they know", "threat.html", values)
 
 
-def in_words(threat: ThreatModel) -> dict[str, Any]:
+def known_in(page: Page) -> frozenset[Knows]:
+    """Return what an attacker of this audit could know: what the audit has not, nobody can be denied."""
+    probes = [record.cell.probe for record in page.records]
+    granted = {known for probe in probes if isinstance(probe, Attempt) for known in probe.threat.knows}
+    kinds = {link.kind for record in page.records for link in links(record.cell.defence)}
+    federated = any(isinstance(record.cell.scenario, Federated) for record in page.records)
+    usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
+    usual |= {Knows.KEYS} if "class_keys" in kinds else set()
+    usual |= {Knows.LOCAL_STEPS} if federated else set()
+    return frozenset(granted | usual)
+
+
+def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), active: bool = False) -> dict[str, Any]:
     """Return a threat model as words: the seat, what is known there, and what is not.
+
+    Args:
+        threat: where the attacker sits, and what it is granted.
+        known: what there is to know.
+        active: whether the attacker takes part in the training: it then plays the defence itself.
 
     Example:
         >>> in_words(ThreatModel(seat="client-2", knows=frozenset()))["seat"]
         'the participant client-2: it takes part and reads the messages of its own exchange'
     """
+    granted = threat.knows | ({Knows.DEFENCE} if active else frozenset())
     other = f"the participant {threat.seat}: it takes part and reads the messages of its own exchange"
     return {
         "seat": SEATS.get(threat.seat, other),
-        "knows": [ALWAYS, *(words for known, words in KNOWN.items() if known in threat.knows)],
-        "withheld": [words for known, words in KNOWN.items() if known not in threat.knows],
+        "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted)],
+        "withheld": [words for one, words in KNOWN.items() if one in known - granted],
     }
 
 
@@ -75,21 +101,43 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     """Return what an attack is and wants, and which of these defences it models."""
     attack = attack_of(probe)
     if attack is None:
-        return {"gist": gist(probe), "wants": [], "models": ""}
+        return {"gist": gist(probe), "wants": [], "models": "", "changed": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
+    wants += [f"here {attack.aim}"] if attack.aim else []
     models = dict.fromkeys(
         family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
     )
-    return {"gist": gist(attack), "wants": wants, "models": join_words(list(models))}
+    models_words = join_words(list(models))
+    return {"gist": gist(attack), "wants": wants, "models": models_words, "changed": changed_settings(attack)}
+
+
+def changed_settings(attack: Attack) -> str:
+    """Say in which settings an attack differs from the preset whose name it has; nothing if it is none, or the same.
+
+    Example:
+        >>> from leaktight.attacks.presets import preset
+        >>> changed_settings(preset("dlg2019", iterations=10))
+        'iterations 10 in place of 300'
+    """
+    name = str(attack.to_dict().get("preset", ""))
+    if not name.endswith("*") or name.removesuffix("*") not in PRESETS:
+        return ""
+    own = dict(lines_of(attack.to_dict()))
+    usual = dict(lines_of(PRESETS[name.removesuffix("*")].to_dict()))
+    changed = [key for key in own if key != "preset" and own[key] != usual.get(key)]
+    return "; ".join(f"{key.replace('_', ' ')} {own[key]} in place of {usual.get(key, 'none')}" for key in changed)
 
 
 def parameters_section(page: Page) -> Section:
     """Show every setting: each scenario, defence and probe once, and each cell with which of them it used."""
-    cells = [record.cell for record in page.records]
+    cells = sorted((record.cell for record in page.records), key=lambda cell: cell.purpose != "measure")
+    names = {scenario.key: name for name, scenario in page.plan.scenarios.items()}
     groups = {
-        "Scenarios": _number((cell.scenario, cell.scenario.kind) for cell in cells),
+        "Scenarios": _number(
+            (cell.scenario, f"{names.get(cell.scenario.key, cell.scenario.kind)}{_purpose(cell)}") for cell in cells
+        ),
         "Defences": _number((cell.defence, name_of(cell.defence)) for cell in cells),
-        "Attacks and measures": _number((cell.probe, label_of(cell)) for cell in cells),
+        "Attacks and measures": _number((cell.probe, f"{label_of(cell)}{_purpose(cell)}") for cell in cells),
     }
     letters = dict(zip(groups, "SDA", strict=True))
     shown = {
@@ -116,7 +164,13 @@ def parameters_section(page: Page) -> Section:
         }
         for record in page.records
     ]
-    return Section("parameters", "Every parameter", "parameters.html", {"groups": shown, "lines": lines})
+    values = {"groups": shown, "lines": lines}
+    return Section("parameters", "Every parameter", "parameters.html", values, appendix=True)
+
+
+def _purpose(cell: Cell) -> str:
+    """Say what a setting is for, where it is not for what the audit measures."""
+    return "" if cell.purpose == "measure" else f" (for {cell.purpose} cells)"
 
 
 def _notes(notes: Mapping[str, float]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leaktight.core import registry
+from leaktight.core import in_memory, registry
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.factory import reason_of
 from leaktight.core.record import Status
@@ -29,6 +29,8 @@ ELSEWHERE = (
     "The worker and the audit differ in {what}. Install the same on every machine, with the data under the same paths. "
     "If code was changed after it was loaded here, restart Python."
 )
+
+_OBJECTS = "objects"
 
 
 class AuditWorker:
@@ -79,13 +81,19 @@ class AuditWorker:
         return self(task, progress).encode()
 
 
-def audit_setup(folder: Path) -> WorkerSetup[AuditTask, AuditResult]:
-    """Return the setup of an audit's workers, with training runs in a folder."""
-    return WorkerSetup(_make_worker, folder)
+def audit_setup(folder: Path, objects: str = "") -> WorkerSetup[AuditTask, AuditResult]:
+    """Return the setup of an audit's workers.
+
+    Args:
+        folder: where training runs are.
+        objects: what settings name and only this process has in memory, encoded; empty if workers are this process.
+    """
+    return WorkerSetup(_make_worker, folder, {_OBJECTS: objects} if objects else {})
 
 
 def _make_worker(cache: FileCache, options: Mapping[str, Any]) -> AuditWorker:
     registry.load()
+    in_memory.add(in_memory.decode(options.get(_OBJECTS, "")))
     return AuditWorker(TrainingCache(cache))
 
 

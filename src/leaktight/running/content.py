@@ -62,7 +62,10 @@ def digest_data(data: Data) -> str:
         for name, tensor in (("x", batch.inputs), ("y", batch.labels), ("property", batch.properties))
         if tensor is not None
     }
-    return digest(str(data.classes), data.property_name, repr(data.columns), *data.names, *tensor_parts(tensors))
+    stated = [] if data.constants is None else [repr(data.constants)]
+    return digest(
+        str(data.classes), data.property_name, repr(data.columns), *data.names, *stated, *tensor_parts(tensors)
+    )
 
 
 def digest_response(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> str:

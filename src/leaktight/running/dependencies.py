@@ -28,7 +28,7 @@ from leaktight.running.syntax import Import, ParsedModule, parse_module
 
 PACKAGE = "leaktight"
 PRESENTATION = frozenset(
-    {"plans", "running", "findings", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"}
+    {"plans", "running", "findings", "report", "api", "flower", "wire", "papers", "cli", "testing", "core.errors"}
 )
 """Parts of Leaktight that are not followed into.
 

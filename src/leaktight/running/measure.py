@@ -32,6 +32,7 @@ def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
         reason=finding.remark,
         readings=(*finding.readings, *training.utility),
         notes={**run.notes, **training.notes},
+        class_names=run.public.names,
     )
     return record, gallery_of(finding)
 

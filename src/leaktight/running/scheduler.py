@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
+from leaktight.core import in_memory
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import count
 from leaktight.core.errors import InvalidValue
@@ -97,13 +98,14 @@ def run(
     Factory.start_run()
     plan = on_device(plan, device)
     validate_plan(plan)
+    objects = "" if workers == 1 else in_memory.encode()
     folder = Path(out)
     with Store.create(folder) as store:
         if budget is not None:
             plan = fit_budget(plan, budget, workers if isinstance(workers, int) else 1, folder)
         store.begin(plan)
         trainings = folder / TRAINING_FOLDER
-        with start_pool(workers, audit_setup(trainings)) as pool:
+        with start_pool(workers, audit_setup(trainings, objects)) as pool:
             _Scheduler(store, pool, TrainingCache(trainings), progress).run(plan)
         return store.records()
 

@@ -227,11 +227,14 @@ def _training_cost(plan: Plan, workers: int) -> Cost:
 
 
 def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
-    """Estimate the seconds of one training run, by the share of its rounds."""
+    """Estimate the seconds of one training run, by the share of its rounds; nothing for one that is refused."""
     length = scenario.length
-    if not length:
-        return partial(_line, _time(partial(scenario.train, defence, plan.grid.seeds[0])), 0.0)
-    short, longer = (_time(partial(scenario.shorten(count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
+    try:
+        if not length:
+            return partial(_line, _time(partial(scenario.train, defence, plan.grid.seeds[0])), 0.0)
+        short, longer = (_time(partial(scenario.shorten(count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
+    except Refusal:
+        return partial(_line, 0.0, 0.0)
     each = max(longer - short, 0.0) / (ROUNDS[1] - ROUNDS[0])
     return partial(_line, max(short - each * ROUNDS[0], 0.0), each * length)
 

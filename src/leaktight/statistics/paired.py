@@ -167,3 +167,38 @@ def _parts(values: Sequence[float], covariance: Tensor) -> tuple[float, float]:
 def _quantile(shared: float, training: float, k: int, level: float) -> float:
     """Return the t quantile for a variance of which one part is known from many rows and the other from k seeds."""
     return float(stdtrit((k - 1) * ((shared + training) / training) ** 2, (1 + level) / 2))
+
+
+def paired_difference(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, Interval]:
+    """Return how much larger one of two sets of numbers is on average, with an interval, measured on the same things.
+
+    Of hits and misses alone the interval is Newcombe's; of other numbers that of Student's t over the differences, and
+    of a single thing there is none.
+
+    Args:
+        one: a number for each thing, at least one.
+        other: the same things, measured otherwise.
+        level: the coverage in (0, 1); larger is wider.
+
+    Example:
+        >>> value, (low, high) = paired_difference(torch.tensor([20.0, 22.0, 24.0]), torch.tensor([19.0, 20.0, 21.0]))
+        >>> value, round(low, 2), round(high, 2)
+        (2.0, -0.48, 4.48)
+
+    References:
+        Student, The Probable Error of a Mean, 1908; Newcombe, 1998, method 10.
+    """
+    first, second = one.detach().flatten().double().cpu(), other.detach().flatten().double().cpu()
+    if len(first) == 0 or len(first) != len(second):
+        raise InvalidValue(
+            f"A paired difference needs the same things twice, at least one. Got {len(first)} and {len(second)} "
+            "instead."
+        )
+    differences = first - second
+    value, n = differences.mean().item(), len(differences)
+    if n < 2:
+        return value, (None, None)
+    if set(torch.cat([first, second]).tolist()) <= {0.0, 1.0}:
+        return value, newcombe(first, second, level)
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * differences.std().item() / math.sqrt(n)
+    return value, (value - half, value + half)

@@ -10,6 +10,7 @@ from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
 from leaktight.testing.seats import active_run, squares
 from leaktight.testing.toys import (
     mark_property,
+    normed_task,
     null_run,
     property_run,
     toy_batch,
@@ -34,6 +35,7 @@ __all__ = [
     "cut_step",
     "installed_classes",
     "mark_property",
+    "normed_task",
     "null_run",
     "property_run",
     "reconstruction_trial",

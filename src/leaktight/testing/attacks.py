@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Ensemble, Guess, Labels, PropertyScores, Reconstruction, Samples
+from leaktight.core.attack import (
+    Attack,
+    BatchStatistics,
+    Ensemble,
+    Guess,
+    Labels,
+    PropertyScores,
+    Reconstruction,
+    Samples,
+)
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
@@ -15,10 +24,10 @@ from leaktight.core.random import stream
 from leaktight.core.run import Run, all_but
 from leaktight.core.scenario import flatten
 from leaktight.core.threat import Knows, ThreatModel, View
-from leaktight.metrics import PSNR, LabelDistance, PropertyAuc, Recognised, RecognisedConfidence
+from leaktight.metrics import PSNR, LabelDistance, PropertyAuc, Recognised, RecognisedConfidence, StatisticsError
 from leaktight.testing.conformance import own_randomness, picture, require, require_unchanged
 from leaktight.testing.seats import ATTACKER, active_run
-from leaktight.testing.toys import null_run, property_run, toy_run
+from leaktight.testing.toys import normed_task, null_run, property_run, toy_run
 from leaktight.testing.values import check_value
 
 
@@ -30,10 +39,10 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
     Args:
         attack: the attack.
         run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one
-            example, or with forty of which half have a private property, if that is what it claims. An active attack
-            takes part in a small training run.
-        metrics: what it is graded by; none for PSNR, label distance, property AUC, and how many samples are recognised
-            and how surely. An attack that claims scores brings its own.
+            example, or with forty of which half have a private property, or with batch norm in training mode, if that
+            is what it claims. An active attack takes part in a small training run.
+        metrics: what it is graded by; none for PSNR, label distance, property AUC, how many samples are recognised and
+            how surely, and the error of batch statistics. An attack that claims scores brings its own.
         seat: where the attacker sits; empty for the server, and for an active attack in a small training run the second
             participant.
 
@@ -45,7 +54,8 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
     trial = Attempt(
         attack=attack,
         threat=ThreatModel(seat=seat or (ATTACKER if nothing else "server"), knows=attack.needs),
-        metrics=tuple(metrics) or (PSNR(), LabelDistance(), PropertyAuc(), Recognised(), RecognisedConfidence()),
+        metrics=tuple(metrics)
+        or (PSNR(), LabelDistance(), PropertyAuc(), Recognised(), RecognisedConfidence(), StatisticsError()),
     )
     run = run or _toy(attack)
     check_value(attack)
@@ -57,6 +67,8 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
 def _toy(attack: Attack) -> Run:
     if attack.active:
         return active_run(attack)
+    if "statistics" in attack.claims:
+        return toy_run(rounds=12, batch_size=2, task=normed_task())
     return property_run() if "property" in attack.claims else toy_run(rounds=12, batch_size=1)
 
 
@@ -96,6 +108,7 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
         Labels: {"labels"},
         PropertyScores: {"property"},
         Samples: {"samples"},
+        BatchStatistics: {"statistics"},
     }
     claimed = speaks.get(type(first), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(first).__name__} speaks of.")

@@ -17,6 +17,7 @@ from leaktight.learning.client import Client
 from leaktight.learning.gradient import gradient
 from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.task import as_scores, cross_entropy
+from leaktight.models.mode import set_modes
 from leaktight.plans.control import nullify
 
 SHAPE = (1, 3, 4)
@@ -64,6 +65,32 @@ def toy_task(seed: int = 0, *, shape: tuple[int, ...] = SHAPE, loss_scale: float
     return Task(model, loss, as_scores, shape, CLASSES)
 
 
+def normed_task(seed: int = 0, shape: tuple[int, ...] = SHAPE, dropout: float = 0.0) -> Task:
+    """Return a task with batch norm in training mode: convolution, batch norm, tanh, dropout, linear head.
+
+    The known answer: the mean of the batch at the norm follows from its running statistics before and after.
+
+    Args:
+        seed: what the initial weights derive from.
+        shape: the shape of one example, an image.
+        dropout: how likely a feature is dropped, in [0, 1).
+
+    Example:
+        >>> list(normed_task().public_running())
+        ['body.1.running_mean', 'body.1.running_var']
+    """
+    with global_seed(seed_of(seed, "toy norm")):
+        body = nn.Sequential(
+            nn.Conv2d(shape[0], 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.Tanh(),
+            nn.Flatten(),
+            nn.Dropout(dropout),
+        )
+        model = Model(set_modes(body, "train"), nn.Linear(4 * math.prod(shape[1:]), CLASSES))
+    return Task(model, cross_entropy, as_scores, shape, CLASSES)
+
+
 def toy_batch(examples: int = 6, seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Batch:
     """Return examples with pixels in [0, 1] and labels of all classes, drawn from a stream of their own.
 
@@ -93,7 +120,7 @@ def toy_parameters(task: Task, seed: int = 0) -> dict[str, Tensor]:
     An attack that reads the model instead of the message, or writes into it, is found out by the difference.
     """
     rng = stream(seed, "toy training")
-    return {name: tensor + 0.05 * normal_like(tensor, rng) for name, tensor in task.public_parameters().items()}
+    return {name: tensor + 0.05 * normal_like(tensor, rng) for name, tensor in task.public_state().items()}
 
 
 def toy_run(

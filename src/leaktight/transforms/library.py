@@ -37,6 +37,19 @@ class Function:
         return OPERATIONS[self.operation].value(self.level)
 
     @property
+    def words(self) -> str:
+        """What it does, for people who do not know its index.
+
+        Example:
+            >>> LIBRARY[21].words, LIBRARY[8].words, LIBRARY[28].words
+            ('move sideways (level 5)', 'autocontrast', 'no change')
+        """
+        if self.identity:
+            return "no change"
+        said = _WORDS.get(self.operation, self.operation)
+        return said if self.value is None else f"{said} (level {self.level})"
+
+    @property
     def signed(self) -> bool:
         """Whether each call draws a sign that matters."""
         return OPERATIONS[self.operation].signed and not self.identity
@@ -49,6 +62,13 @@ class Function:
         return operation.magnitudes is not None and self.value == neutral
 
 
+_WORDS = {
+    "translateX": "move sideways",
+    "translateY": "move up or down",
+    "shearX": "shear sideways",
+    "shearY": "shear up or down",
+    "color": "colour",
+}
 # Operation, listed probability, level: the fifty in the order of their indices.
 _LISTED = (
     ("invert", 0.1, 7), ("contrast", 0.2, 6), ("rotate", 0.7, 2), ("translateX", 0.3, 9), ("sharpness", 0.8, 1),

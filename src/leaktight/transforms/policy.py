@@ -105,6 +105,16 @@ class Policy(Value):
     def __str__(self) -> str:
         return "+".join("-".join(map(str, branch)) for branch in self.branches)
 
+    @property
+    def words(self) -> str:
+        """What it does: the functions of each branch in order, branches joined by `or`.
+
+        Example:
+            >>> Policy.of("8-21+0").words
+            'autocontrast, move sideways (level 5); or invert'
+        """
+        return "; or ".join(", ".join(function_at(index).words for index in branch) for branch in self.branches)
+
     def __repr__(self) -> str:
         return f"Policy.of({str(self)!r})"
 

@@ -89,7 +89,7 @@ class PartyTable(ColumnRules):
         positive: of two labels the one that counts as positive; empty takes the last in order.
         ignore: columns to leave out.
         categorical: columns of numbers to treat as words.
-        separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
+        separator: what stands between cells; None finds it out: a comma, a semicolon, a tab or a bar.
         missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with
             none of them.
         most_words: refuse a column of words with more different ones than this, if they become one-hot.

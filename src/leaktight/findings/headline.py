@@ -1,0 +1,161 @@
+"""The headline: what an audit found, in a sentence or two for a reader who reads no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.captures import AsCaptured
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital, count
+from leaktight.findings.choice import choose, price_of
+from leaktight.findings.display import family_of, name_of
+from leaktight.findings.sentence import price_clause
+from leaktight.findings.summary import NOTHING, Summary
+from leaktight.findings.verdict import Judgement
+
+READ = ("refuted", "leaks", "reduced")
+"""The verdicts under which something was read."""
+
+
+def headline_of(summary: Summary) -> str:
+    """Say what leaks without a defence, and what the best defence that leaves a useful model makes of it.
+
+    It names the defence that the advice names for any price, and claims no more than its verdict. Of captured messages
+    it says what was found in them.
+
+    Args:
+        summary: what was measured.
+
+    Example:
+        >>> from leaktight.findings.summary import summarise
+        >>> headline_of(summarise([]))
+        'Nothing was measured, so nothing can be said.'
+    """
+    scenarios: dict[int, list[Judgement]] = {}
+    for judgement in summary.judgements:
+        scenarios.setdefault(judgement.scenario, []).append(judgement)
+    if not scenarios:
+        return NOTHING
+    if len(scenarios) == 1:
+        return _headline(summary.judgements)
+    leaking = [number for number, judged in scenarios.items() if _leaks(judged)]
+    lead = leaking[0] if leaking else min(scenarios)
+    many = f"{len(leaking) or 'none'} of {len(scenarios)} scenarios"
+    return f"Undefended messages leak in {many}. Scenario {lead}: {_headline(scenarios[lead])}"
+
+
+def _leaks(judged: Sequence[Judgement]) -> bool:
+    return any(one.verdict in READ for one in judged if is_undefended(one.defence))
+
+
+def _headline(judged: Sequence[Judgement]) -> str:
+    """Say what was found in one scenario."""
+    graded = [one for one in judged if not one.kind.unjudged]
+    if not graded:
+        return _ungraded(judged)
+    sent = [one for one in graded if isinstance(one.defence, AsCaptured) and not one.beside]
+    if sent:
+        return _captured(sent[0])
+    main = [one for one in graded if not one.beside] or graded
+    bare = [one for one in main if is_undefended(one.defence)]
+    leaking = [one for one in bare if one.verdict in READ]
+    if not leaking:
+        return _closed(bare, main)
+    lead, *others = leaking
+    defended = [one for one in main if one.kind == lead.kind and not is_undefended(one.defence)]
+    also = [f"Also, {one.kind.headline(one.worst)}." for one in others]
+    return " ".join([f"Without a defence, {_read(lead)}.", *_defended(defended, graded), *also])
+
+
+def _read(judgement: Judgement) -> str:
+    """Say what was read, with what else lies beyond chance where that is all that does."""
+    defended = judgement.base is not None and not isinstance(judgement.defence, AsCaptured)
+    kind = judgement.kind
+    said = kind.left(judgement.worst) if defended else kind.headline(judgement.worst)
+    if judgement.signs and not judgement.kind.is_read(judgement.worst):
+        return f"{said}, but {judgement.signs[0]}"
+    return said
+
+
+def _closed(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
+    """Say what an audit is worth in which nothing was read without a defence."""
+    noun = main[0].kind.noun
+    if not bare:
+        return f"Nothing was measured without a defence, so nothing shows what a defence does for {noun}."
+    return f"No attack tried read {noun} even without a defence, so this audit says nothing of any defence."
+
+
+def _defended(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> list[str]:
+    """Say what became of the defences against the leak that leads."""
+    if not judged:
+        return ["No defence was tried."]
+    if judged[0].worst.unpriced:
+        return [_helpful(judged), f"What that costs cannot be said: {judged[0].worst.unpriced}."]
+    choice = choose(judged)
+    if choice is None:
+        return [f"{_none(judged)} to lower it{_useless(judged)}."]
+    if choice.best.verdict == "reduced":
+        best = choice.best
+        said = f"under the best of them, {name_of(best.defence)}, {_read(best)}, {price_clause(best.worst.loss)}"
+        return [f"{_none(judged)} to stop it{_useless(judged)}; {said}.", *_beside(best, graded)]
+    shown = [one for one in judged if one.may_be_advised and one.verdict != "reduced" and one.worst.loss is not None]
+    best = min(shown, key=lambda one: (price_of(one), one is not choice.best))
+    held = "bounded by its epsilon" if best.verdict == "bounded" else "not broken by the attacks tried"
+    name, price = capital(name_of(best.defence)), price_clause(best.worst.loss)
+    if len(shown) == 1:
+        return [f"{name} was {held}, {price}{_useless(judged)}.", *_beside(best, graded)]
+    words = "bounded or not broken" if len({one.verdict for one in shown}) > 1 else held
+    many = f"{len(shown)} of {_settings(judged)} were {words}{_useless(judged)}"
+    return [f"{many}; the cheapest is {name_of(best.defence)}, {price}.", *_beside(best, graded)]
+
+
+def _helpful(judged: Sequence[Judgement]) -> str:
+    helpful = sum(one.may_be_advised for one in judged)
+    return f"{helpful} of {_settings(judged)} {'was' if helpful == 1 else 'were'} shown to lower the leak."
+
+
+def _settings(judged: Sequence[Judgement]) -> str:
+    """Count defences, and their settings where some have several."""
+    families = count(len({family_of(one.defence) for one in judged}), "defence")
+    many = count(len(judged), "setting")
+    return families if many.split()[0] == families.split()[0] else f"{many} of {families}"
+
+
+def _none(judged: Sequence[Judgement]) -> str:
+    if len(judged) == 1:
+        return f"{capital(name_of(judged[0].defence))} was not shown"
+    return f"None of {_settings(judged)} was shown"
+
+
+def _useless(judged: Sequence[Judgement]) -> str:
+    number = sum(one.worst.useless for one in judged)
+    if not number:
+        return ""
+    where = "it" if len(judged) == 1 else "each" if number == len(judged) else str(number)
+    return f" (under {where} the model learned nothing)"
+
+
+def _beside(best: Judgement, graded: Sequence[Judgement]) -> list[str]:
+    """Say what else is read under the defence that was named: it stops nothing that is not stopped."""
+    others = [one for one in graded if one.defence == best.defence and one.kind != best.kind and one.verdict in READ]
+    return [f"But under it, {one.kind.headline(one.worst)}." for one in others]
+
+
+def _captured(judgement: Judgement) -> str:
+    """Say what captured messages give away, beside what they would without whatever their senders did."""
+    kind, base = judgement.kind, judgement.base
+    said = _read(judgement)
+    before = "" if base is None else f", against {kind.short(base)} where nothing is done to them"
+    if judgement.verdict == "leaks" and base is not None and kind.short(base) == kind.short(judgement.worst):
+        return f"These messages are as open as undefended ones: {said}."
+    if judgement.verdict in READ:
+        less = "leak less than undefended ones" if judgement.verdict == "reduced" else "leak"
+        return f"These messages {less}: {said}{before}."
+    if judgement.verdict == "not broken":
+        return f"The attacks tried did not break these messages: {said}{before}. A stronger attack may."
+    return f"Whether these messages leak is not known: {said}{before}. {judgement.missing}".strip()
+
+
+def _ungraded(judged: Sequence[Judgement]) -> str:
+    """Say what was found in messages behind which nobody knows the examples."""
+    return " ".join(f"{capital(one.kind.headline(one.worst))}." for one in judged)

@@ -1,0 +1,240 @@
+"""The sheet: an audit on one page, for someone who decides and reads no more.
+
+The report begins with it, and it is a file of its own as PDF: both say the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from leaktight.captures import AsCaptured
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital, count, percent, points
+from leaktight.core.metric import Reading, quantity_of
+from leaktight.findings.advice import Advice
+from leaktight.findings.choice import rank_of
+from leaktight.findings.display import family_of, name_of
+from leaktight.findings.headline import headline_of
+from leaktight.findings.kind import Gauge
+from leaktight.findings.sentence import is_free, reasons_of
+from leaktight.findings.utility import utility_name
+from leaktight.findings.verdict import Judgement
+from leaktight.report.page import Page
+
+MOST_DOUBTS = 3
+NONE = "\u2013"
+MEANINGS = {
+    "refuted": "a claimed epsilon lies below its measured lower bound",
+    "leaks": "at least half of what is read without the defence is read with it",
+    "reduced": "less is read, but more than guessing explains",
+    "bounded": "an accounted epsilon limits what any attack can read",
+    "not broken": "no attack tried got through, and two of them should have",
+    "unknown": "the audit does not show whether it protects",
+    "useless": "the model learned nothing under it",
+}
+"""What the words of the verdict mean, in a line each."""
+_ORDER = ("bounded", "not broken", "reduced", "unknown", "leaks", "refuted", "useless")
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """What was found about one defence and one kind of leak.
+
+    Args:
+        name: the defence.
+        tone: the class that colours it: its word, and `good` for a bound that implies something.
+        word: what is shown as the verdict.
+        useless: whether the model learned nothing.
+        leak: what the strongest attack got, as a figure.
+        gauge: the same as a bar; None if it is no share.
+        chance: what guessing gets, as a figure; empty if it is not known.
+        attack: the strongest attack.
+        price: what the defence costs, in a few words.
+        sentence: what the word rests on.
+    """
+
+    name: str
+    tone: str
+    word: str
+    useless: bool
+    leak: str
+    gauge: Gauge | None
+    chance: str
+    attack: str
+    price: str
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The defences against one kind of leak in one scenario.
+
+    Args:
+        heading: which leak, and where if there are several scenarios.
+        measure: what its figures count.
+        unit: what prices are counted in; empty where there are none.
+        lines: no defence first, then the best, and those under which the model is useless last.
+    """
+
+    heading: str
+    measure: str
+    unit: str
+    lines: tuple[Line, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sheet:
+    """An audit on one page.
+
+    Args:
+        title: that of the plan.
+        headline: what was found, in a sentence or two.
+        groups: a table for each kind of leak.
+        advice: which defence at which price.
+        doubts: the first reasons to doubt the audit.
+        more_doubts: how many more there are.
+        scope: what was tried, in a line.
+        words: the words that occur, with their meanings.
+    """
+
+    title: str
+    headline: str
+    groups: tuple[Group, ...]
+    advice: tuple[Advice, ...]
+    doubts: tuple[str, ...]
+    more_doubts: int
+    scope: str
+    words: dict[str, str]
+
+    @classmethod
+    def of(cls, page: Page) -> Sheet:
+        """Return the sheet of a page."""
+        doubts = [flag.sentence for flag in page.flags if flag.severity == "doubt"]
+        groups = tuple(_groups(page))
+        shown = {line.word for group in groups for line in group.lines}
+        return cls(
+            title=page.plan.title,
+            headline=headline_of(page.summary),
+            groups=groups,
+            advice=page.advice,
+            doubts=tuple(doubts[:MOST_DOUBTS]),
+            more_doubts=max(0, len(doubts) - MOST_DOUBTS),
+            scope=scope_of(page),
+            words={word: meaning for word, meaning in MEANINGS.items() if word in shown},
+        )
+
+
+def scope_of(page: Page) -> str:
+    """Say what was tried: defences, attacks, messages, seeds and cells."""
+    judgements = page.summary.judgements
+    defences = {j.defence.key: j.defence for j in judgements if not is_undefended(j.defence)}
+    declared = [defence for defence in defences.values() if not isinstance(defence, AsCaptured)]
+    families = count(len({family_of(defence) for defence in declared}), "defence")
+    settings = f"{families} in {len(declared)} settings" if len(declared) > int(families.split()[0]) else families
+    attacks = {row.attack for row in page.summary.rows if row.kind}
+    measured = sum(page.summary.counts.values())
+    parts = [
+        *([settings] if declared else []),
+        count(len(attacks), "attack"),
+        count(len(page.summary.seeds), "seed"),
+        count(measured, "cell"),
+    ]
+    missing = f"; {count(page.missing, 'planned cell')} not measured yet" if page.missing else ""
+    return f"{capital(', '.join(parts))}{missing}."
+
+
+def _groups(page: Page) -> list[Group]:
+    judgements = page.summary.judgements
+    names = scenario_names(page)
+    several = len({one.scenario for one in judgements}) > 1
+    groups: dict[tuple[int, str], list[Judgement]] = {}
+    for one in judgements:
+        groups.setdefault((one.scenario, one.kind.heading), []).append(one)
+    return [
+        Group(
+            heading=f"{heading}, scenario {scenario} ({names[scenario]})" if several else heading,
+            measure=judged[0].kind.measure(judged[0].worst),
+            unit=_unit(judged),
+            lines=tuple(map(_line, sorted(judged, key=_place))),
+        )
+        for (scenario, heading), judged in groups.items()
+    ]
+
+
+def scenario_names(page: Page) -> dict[int, str]:
+    """Return what the plan calls each scenario, by the number that the report gives it."""
+    by_key = {scenario.key: name for name, scenario in page.plan.scenarios.items()}
+    keys = dict.fromkeys(record.cell.scenario.key for record in page.records if record.cell.purpose == "measure")
+    return {number: by_key.get(key, str(number)) for number, key in enumerate(keys, start=1)}
+
+
+def _place(judgement: Judgement) -> tuple[object, ...]:
+    """Return what lines are sorted by: no defence, then the best word, and of one word the least leak."""
+    severity = judgement.kind.severity(judgement.worst)
+    rank = _ORDER.index(judgement.status) + (judgement.status == "bounded") * 2 * rank_of(judgement)
+    return not is_undefended(judgement.defence), rank, severity
+
+
+def _line(judgement: Judgement) -> Line:
+    kind, reading = judgement.kind, judgement.reading
+    return Line(
+        name=capital(name_of(judgement.defence)),
+        tone=tone_of(judgement),
+        word=judgement.status,
+        useless=judgement.worst.useless,
+        leak=kind.short(judgement.worst),
+        gauge=kind.gauge(judgement.worst),
+        chance=_chance(reading, kind.gauge(judgement.worst)),
+        attack=judgement.worst.attack,
+        price=price_text(judgement),
+        sentence=reasons_of(judgement),
+    )
+
+
+def _chance(reading: Reading | None, gauge: Gauge | None) -> str:
+    """Return what guessing gets, as a figure of the same kind as the leak; nothing if that is not known."""
+    if reading is None or reading.chance is None:
+        return ""
+    quantity = quantity_of(reading.name)
+    if gauge is not None and gauge.chance is not None and quantity.unit == "%":
+        return percent(gauge.chance)
+    return quantity.number(reading.chance)
+
+
+def tone_of(judgement: Judgement) -> str:
+    """Return the style of a judgement: its word, and `good` for a bound that implies something."""
+    return "good" if judgement.is_good else judgement.status.replace(" ", "-")
+
+
+def _unit(judged: Sequence[Judgement]) -> str:
+    """Return what the prices of a table are counted in; nothing if none is told."""
+    losses = [one.worst.loss for one in judged if price_text(one) not in ("", NONE)]
+    return "" if not losses else f"points of {utility_name(losses[0])}"
+
+
+def price_text(judgement: Judgement) -> str:
+    """Return what a defence costs, in a few words; a dash where no price is told."""
+    loss = judgement.worst.loss
+    if is_undefended(judgement.defence) or loss is None or judgement.beside:
+        return NONE
+    return price_words(loss)
+
+
+def price_words(loss: Reading) -> str:
+    """Return a price with its interval, in points.
+
+    Example:
+        >>> price_words(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
+        '3.1 (1.0 to 5.2)'
+        >>> price_words(Reading(name="accuracy_loss", value=-0.002, low=-0.008, high=0.004))
+        'none seen (-0.8 to 0.4)'
+        >>> price_words(Reading(name="accuracy_loss", value=-0.02, low=-0.03, high=-0.01))
+        '2.0 gained (1.0 to 3.0)'
+    """
+    known = loss.low is not None and loss.high is not None
+    if loss.high is not None and loss.high < 0:
+        ends = f" ({points(-loss.high)} to {points(-(loss.low or 0.0))})" if known else ""
+        return f"{points(-loss.value)} gained{ends}"
+    around = f" ({points(loss.low)} to {points(loss.high)})" if loss.low is not None and loss.high is not None else ""
+    return f"{'none seen' if is_free(loss) else points(loss.value)}{around}"

@@ -1,0 +1,76 @@
+"""Batch statistics as a kind of leak: judged by the attack that reads them, beside images."""
+
+import pytest
+
+from leaktight.attacks import Strongest, preset
+from leaktight.core.metric import quantity_of
+from leaktight.data import Digits
+from leaktight.defences import DPSGD, GaussianNoise
+from leaktight.findings import BatchStatistics
+from leaktight.findings.rows import rows_of
+from leaktight.findings.verdict import judge
+from leaktight.learning import Federated
+from leaktight.models import Factory
+from leaktight.plans import quick
+from leaktight.plans.plan import Grid
+from leaktight.running import run
+
+CODE = """
+from torch import nn
+
+def net(shape, classes):
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 4, 3, stride=2), nn.BatchNorm2d(4), nn.Tanh(), nn.Flatten(), nn.Dropout(0.1),
+        nn.Linear(4 * ((shape[1] - 1) // 2) ** 2, classes),
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """An audit of a network in training mode, with a short search."""
+    folder = tmp_path_factory.mktemp("audit")
+    (folder / "my_normed_net.py").write_text(CODE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.chdir(folder)
+        plan = quick(model=Factory(function="my_normed_net:net"), data=Digits(size=8))
+        short = preset("posterior").model_copy(update={"iterations": 1, "restarts": 1, "phases": 1})
+        probes = {
+            name: probe.model_copy(update={"attack": Strongest(members={"posterior": short})})
+            for name, probe in plan.probes.items()
+        }
+        small = plan.model_copy(
+            update={
+                "probes": probes,
+                "scenarios": {name: _short(scenario) for name, scenario in plan.scenarios.items()},
+                "defences": (GaussianNoise(std=0.1), DPSGD()),
+                "grid": Grid(batch_sizes=(2,), stages=("initial",), victims=4),
+            }
+        )
+        yield run(small, folder / "out", workers=1)
+
+
+def _short(scenario):
+    return Federated.model_validate({**dict(scenario), "rounds": 2, "device": "cpu"})
+
+
+def test_they_are_judged_beside_images(records):
+    rows = rows_of(records)
+    judged = {one.defence.kind: one for one in judge(rows) if one.kind == BatchStatistics()}
+    bare = judged["none"]
+    assert bare.verdict == "leaks"
+    assert bare.reading.value < 1e-3
+    assert "are read with an error of less than 0.01 %" in bare.kind.found(bare.worst)
+    assert bare.kind.short(bare.worst).endswith(" %")
+    assert judged["gaussian_noise"].reading.value > bare.reading.value
+
+
+def test_a_defence_that_needs_each_examples_gradient_is_refused(records):
+    [refused] = [record for record in records if record.cell.defence.kind == "dp_sgd"]
+    assert refused.status == "refused"
+    assert "dp_sgd does not touch the running statistics of batch norm" in refused.reason
+
+
+def test_its_reading_has_a_title():
+    assert quantity_of("statistics_error").title == "error of batch statistics"

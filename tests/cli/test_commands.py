@@ -86,7 +86,7 @@ def test_what_the_template_comments_out_is_valid_too(leaktight: Call, tmp_path: 
     opened = "\n".join(line.removeprefix("# ") for line in (chain + attack).splitlines())
     (tmp_path / "more.toml").write_text(text + "\n" + opened)
     plan = read_plan(tmp_path / "more.toml")
-    assert str(plan.defences[-1]) == "top_k + gaussian_noise"
+    assert str(plan.defences[-1]) == "polarization + gaussian_noise"
     assert list(plan.probes)[-1] == "cosine"
     assert plan.probes["cosine"].threat.knows == {Knows.LABELS, Knows.LOCAL_STEPS}
 

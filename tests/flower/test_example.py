@@ -18,7 +18,7 @@ from leaktight.core.record import Status
 from leaktight.findings.summary import summarise
 from leaktight.flower import TELEMETRY_OFF, record
 from leaktight.models import Factory
-from leaktight.plans import captured
+from leaktight.plans import capture_plan
 from leaktight.plans.captured import cheapest
 from leaktight.running import Store, run
 
@@ -146,7 +146,7 @@ def test_its_two_sides_work_by_hand_and_the_cheapest_attacks_find_a_leak(by_hand
         for node, message in enumerate(messages)
     ]
     strategy.aggregate_train(1, replies)
-    plan = captured(tmp_path / "seen", Factory(function="digitsapp.task:Net"), truth)
+    plan = capture_plan(tmp_path / "seen", Factory(function="digitsapp.task:Net"), truth)
     records = run(cheapest(plan), tmp_path / "audit")
     assert {one.status for one in records if one.cell.label == "label_reading"} == {Status.DONE}
     verdict = [sentence for sentence in summarise(records).verdict if sentence.startswith("As captured")]

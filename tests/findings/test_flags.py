@@ -40,7 +40,7 @@ from leaktight.learning.evaluate import accuracy_reading
 
 def test_every_check_says_why_it_exists():
     assert all(len(inspect.getdoc(check)) > 40 for check in CHECKS)
-    assert len({check.__name__ for check in CHECKS}) == len(CHECKS) == 27
+    assert len({check.__name__ for check in CHECKS}) == len(CHECKS)
 
 
 def test_a_sound_audit_raises_nothing(made):

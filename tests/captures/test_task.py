@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.captures.task import load_state, mixing_layers, outputs_in, random_layers, task_of
+from leaktight.captures.task import mixing_layers, outputs_in, random_layers, task_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
 from leaktight.learning.gradient import gradient
+from leaktight.models.weights import load_state
 
 
 class Net(nn.Module):

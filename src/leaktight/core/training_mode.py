@@ -86,6 +86,7 @@ class BatchNorm(TrainingLayer):
         like: torch's layer, whose parameters and buffers it takes over.
 
     Example:
+        >>> import torch
         >>> BatchNorm(nn.BatchNorm2d(3))(torch.rand(2, 3, 4, 4)).mean((0, 2, 3)).abs().max() < 1e-6
         tensor(True)
     """
@@ -160,6 +161,7 @@ class Dropout(TrainingLayer):
         like: torch's layer: of single entries, or of whole channels.
 
     Example:
+        >>> import torch
         >>> Dropout(nn.Dropout(0.5))(torch.ones(3))
         tensor([1., 1., 1.])
     """

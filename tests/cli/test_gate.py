@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -73,3 +74,14 @@ def test_what_cannot_be_read_has_code_2(
     assert (said.code, said.out) == (2, "")
     assert sentence in said.err
     assert "Traceback" not in said.err
+
+
+def test_the_example_of_a_workflow_uses_options_that_there_are(leaktight: Call) -> None:
+    text = (Path(__file__).parents[2] / "examples" / "github-workflow.yml").read_text()
+    commands = re.findall(r"leaktight (audit|gate)\b((?:[^\n]*\n?(?: +--[^\n]*\n)*))", text)
+    assert [name for name, _ in commands if name] == ["audit", "gate"]
+    for name, words in commands:
+        known = leaktight(name, "--help").out
+        options = re.findall(r"--[a-z-]+", words)
+        assert len(options) >= 3
+        assert [option for option in options if option not in known] == []

@@ -37,7 +37,10 @@ def test_a_defence_that_leaks_fails_and_is_named(made, summary):
         "useless": True,
     }
     leaks = gate.criteria[2]
-    assert str(leaks) == "leaks: failed. 1 of 1 verdict, none allowed: top-k (share 0.3), images (all 8 by dlg2019)."
+    assert (
+        str(leaks)
+        == "leaks: failed. 1 of 1 verdict, none allowed: top-k (share 0.3), images (all 8 images recognised by dlg2019)."
+    )
     assert [case.subject for case in leaks.broken] == ["top-k (share 0.3), images"]
 
 

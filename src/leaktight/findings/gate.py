@@ -234,7 +234,7 @@ def _count(
 
 
 def _list(entries: Sequence[VerdictEntry]) -> str:
-    named = [f"{_subject(one)} ({one.figure} by {one.attack})" for one in entries[:SHOWN]]
+    named = [f"{_subject(one)} ({one.figure} {one.measure} by {one.attack})" for one in entries[:SHOWN]]
     more = [f"{len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
     return "; ".join([*named, *more])
 

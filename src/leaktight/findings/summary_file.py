@@ -175,6 +175,7 @@ def _verdict(judgement: Judgement, scenario: str) -> VerdictEntry:
         verdict=judgement.verdict,
         attack=worst.attack,
         figure=judgement.kind.short(worst),
+        measure=judgement.kind.measure(worst),
         reading=None if reading is None else reading.name,
         **_numbers(reading),
         utility=utility_name(worst.loss or worst.utility),

@@ -46,7 +46,8 @@ class VerdictEntry(Value):
         kind: the kind of leak.
         verdict: the word.
         attack: the strongest attack.
-        figure: what that attack got, in a few words.
+        figure: what that attack got, as a figure.
+        measure: what the figure counts.
         reading: the name of what decides.
         value: what was read.
         low: the lower end of its 95 % interval.
@@ -76,6 +77,7 @@ class VerdictEntry(Value):
     verdict: Verdict
     attack: str
     figure: str
+    measure: str
     reading: str | None
     value: Number
     low: Number

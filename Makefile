@@ -12,7 +12,7 @@ define NEXT
 
 Next, in this folder:
   . .venv/bin/activate              so that your shell finds `leaktight`
-  leaktight audit --model mlp --data digits --budget 1m --out first
+  leaktight audit --model mlp --data digits --budget 5m --out first
                                     or your own: mine.models:net, mine.npz
   leaktight report first --redact   to pass on, without a private pixel
   leaktight init audit.toml         a plan, with a comment on every setting

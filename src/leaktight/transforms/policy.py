@@ -170,7 +170,7 @@ class Policy(Value):
         return branch, signs, chances
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path | str) -> Policy:
     """Return the policy in a file: its `policy`, a text like `3-1-7+43-18-18`; whatever else is there is for people.
 
     Args:
@@ -187,7 +187,8 @@ def read_policy(path: Path) -> Policy:
         ...     str(read_policy(file))
         '3-1-7'
     """
-    return _parse_file(path, read_bytes(path, LARGEST_SETTINGS))
+    place = Path(path)
+    return _parse_file(place, read_bytes(place, LARGEST_SETTINGS))
 
 
 def require_probability(probability: str) -> None:

@@ -25,6 +25,7 @@ from leaktight.core import registry
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {
+    "docs/python.md",
     "README.md",
     "docs/tutorials/captured.md",
     "docs/tutorials/gan.md",

@@ -16,7 +16,8 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.findings.display import name_of
 from leaktight.findings.flags import Flag, raise_flags
-from leaktight.findings.sentence import brief_of, sentence_of
+from leaktight.findings.headline import headline_of
+from leaktight.findings.sentence import sentence_of
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.summary_file import summary_of, write_summary
 from leaktight.findings.verdict import Judgement, Verdict
@@ -159,7 +160,7 @@ class ModelAudit:
         lines += [_line(map(html.escape, _cells(judgement))) for judgement in judgements]
         doubts = f"<p>{capital(count(len(self.flags), 'reason'))} to doubt this audit; see the report.</p>"
         return (
-            f"<p>{html.escape(_headline(self._findings))}</p>"
+            f"<p>{html.escape(headline_of(self._findings))}</p>"
             f'<table style="border-collapse: collapse">{"".join(lines)}</table>{doubts if self.flags else ""}'
         )
 
@@ -197,24 +198,15 @@ def _count(verdicts: Sequence[LeakVerdict]) -> Counter[Verdict]:
     return Counter(found.verdict for found in verdicts)
 
 
-def _headline(findings: Summary) -> str:
-    """Say what leaks without a defence, or else what was found at all."""
-    bare = next((judgement for judgement in findings.judgements if is_undefended(judgement.defence)), None)
-    if bare is None:
-        return findings.verdict[0]
-    return f"{capital(name_of(bare.defence))}: {bare.verdict}. {brief_of(bare)}"
-
-
 def _cells(judgement: Judgement) -> list[str]:
     worst, loss = judgement.worst, judgement.worst.loss
     price = (
         "" if is_undefended(judgement.defence) else "not measured" if loss is None else f"{100 * loss.value:.1f} points"
     )
-    useless = ", but the model learned nothing" if worst.useless else ""
     return [
         capital(name_of(judgement.defence)),
         judgement.kind.heading,
-        f"{judgement.verdict}{useless}",
+        judgement.status,
         judgement.kind.short(worst),
         worst.attack,
         price,

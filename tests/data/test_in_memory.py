@@ -37,7 +37,11 @@ def test_what_is_not_data_is_not_found(says):
         InMemory(name="mine").load()
 
 
-@pytest.mark.parametrize("data", [images(), images(-2.1, 2.6), images(0, 255, channels=1), table()], ids=str)
+@pytest.mark.parametrize(
+    "data",
+    [images(), images(-2.1, 2.6), images(0, 255, channels=1), table()],
+    ids=["pixels", "normalised", "bytes", "table"],
+)
 def test_a_network_sees_what_was_handed_over(data):
     changed = keep_units(data)
     seen = Normalise(*changed.statistics())(changed.train.inputs)

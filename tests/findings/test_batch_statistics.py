@@ -61,7 +61,7 @@ def test_they_are_judged_beside_images(records):
     bare = judged["none"]
     assert bare.verdict == "leaks"
     assert bare.reading.value < 1e-3
-    assert "are read with an error of less than 0.01 %" in bare.kind.found(bare.worst)
+    assert "are read with an error of less than 0.01 %" in bare.kind.clause(bare.worst)
     assert bare.kind.short(bare.worst).endswith(" %")
     assert judged["gaussian_noise"].reading.value > bare.reading.value
 

@@ -4,7 +4,7 @@ import pytest
 
 from leaktight.core.metric import Reading
 from leaktight.defences import GaussianNoise, LayerGuard, TopK
-from leaktight.findings.images import recognised
+from leaktight.findings.images import recognised_share
 from leaktight.findings.summary import summarise
 from leaktight.report.page import Page
 from leaktight.report.palette import Palette
@@ -51,7 +51,9 @@ def test_bars_are_the_intervals(records):
     rows = [j.worst for j in judgements(records) if j.defence.kind == "top_k"]
     for point, row in zip(line.points, rows, strict=True):
         assert (point.left, point.right) == pytest.approx((100 * row.utility.low, 100 * row.utility.high))
-        assert (point.low, point.high) == pytest.approx((100 * recognised(row).low, 100 * recognised(row).high))
+        assert (point.low, point.high) == pytest.approx(
+            (100 * recognised_share(row).low, 100 * recognised_share(row).high)
+        )
 
 
 def test_leakage_over_strength_starts_at_no_defence_and_shows_chance(made, records):

@@ -24,7 +24,6 @@ class BatchStatistics(LeakKind):
     noun: ClassVar[str] = "means and variances of a batch"
     names: ClassVar[tuple[str, ...]] = (ERROR,)
     chart: ClassVar[str] = "error of batch statistics"
-    chance_note: ClassVar[str] = "The error of the running statistics that were handed out before the message."
 
     def reading(self, row: Row) -> Reading | None:
         """Return the error of the attack itself, or of the one of several that reads statistics."""
@@ -70,7 +69,8 @@ class BatchStatistics(LeakKind):
             return {}
         return {
             "batch statistics": "The mean and the variance of each channel that a batch norm layer saw. At the first "
-            "layer they describe the private examples themselves; attacks also use them to find the examples."
+            "layer they describe the private examples themselves; attacks also use them to find the examples. Chance is "
+            "the error of the running statistics that were handed out before the message."
         }
 
 

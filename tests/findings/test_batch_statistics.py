@@ -69,7 +69,7 @@ def test_they_are_judged_beside_images(records):
 def test_a_defence_that_needs_each_examples_gradient_is_refused(records):
     [refused] = [record for record in records if record.cell.defence.kind == "dp_sgd"]
     assert refused.status == "refused"
-    assert "dp_sgd does not touch the running statistics of batch norm" in refused.reason
+    assert "Batch norm `body.1` in training mode mixes the examples of a batch" in refused.reason
 
 
 def test_its_reading_has_a_title():

@@ -9,14 +9,14 @@ import pytest
 import leaktight
 from leaktight.core import registry
 from leaktight.core.metric import Reading
-from leaktight.findings import Images, Labels, LeakKind, Property, Samples, Ungraded, leak_kinds
+from leaktight.findings import BatchStatistics, Images, Labels, LeakKind, Property, Samples, Ungraded, leak_kinds
 from leaktight.findings.kind import first_kind, layer_measures
 from leaktight.findings.rows import rows_of
 from leaktight.testing.values import check_value
 
 SOURCE = Path(leaktight.__file__).parent
 TELLING = [path for folder in ("findings", "report", "cli") for path in sorted((SOURCE / folder).glob("*.py"))]
-OURS = (Images, Samples, Labels, Property, Ungraded)
+OURS = (Images, Samples, Labels, Property, BatchStatistics, Ungraded)
 MATHEMATICS = {"leaktight.findings.label_leak", "leaktight.findings.passes"}
 """What kinds rest on that is too long for their own files."""
 TITLES = {"leaktight.findings.display"}

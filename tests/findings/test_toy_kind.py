@@ -44,6 +44,7 @@ def test_it_is_one_of_the_family(toys):
         "samples",
         "labels",
         "property",
+        "batch_statistics",
         "toy_brightness",
         "ungraded",
     ]

@@ -59,12 +59,7 @@ def gradient(
 
 
 def _each(task: Task, parameters: Tensors, batch: Batch, masks: Tensors) -> Gradient:
-    mixing = list(task.model.batch_norms())
-    if mixing:
-        raise Refusal(
-            f"Batch norm `{mixing[0]}` in training mode mixes the examples of a batch, so none has a gradient of its "
-            "own. Set `--batch-norm eval`, or use group norm."
-        )
+    _require_unmixed(task)
 
     def loss_of_one(tensors: dict[str, Tensor], inputs: Tensor, label: Tensor, own: dict[str, Tensor]) -> Tensor:
         kept = {name: mask[None] for name, mask in own.items()}
@@ -85,14 +80,25 @@ def require_covered_buffers(defence: Defence, task: Task) -> None:
         task: what it trains on.
 
     Raises:
-        Refusal: it acts on gradients or the loss alone.
+        Refusal: it acts on gradients or the loss alone, or needs a gradient per example where there is none.
     """
+    if defence.per_example:
+        _require_unmixed(task)
     running = task.public_running()
     if running and not defence.covers_buffers:
         raise Refusal(
             f"{defence.kind} does not touch the running statistics of batch norm, such as `{next(iter(running))}`, "
             "that go out with every message. Set `--batch-norm eval`, or add a defence of messages, such as `withhold` "
             "for those layers."
+        )
+
+
+def _require_unmixed(task: Task) -> None:
+    """Refuse a gradient per example where batch norm mixes the examples."""
+    for name in task.model.batch_norms():
+        raise Refusal(
+            f"Batch norm `{name}` in training mode mixes the examples of a batch, so none has a gradient of its own. "
+            "Set `--batch-norm eval`, or use group norm."
         )
 
 

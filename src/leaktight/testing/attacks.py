@@ -67,7 +67,7 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
 def _toy(attack: Attack) -> Run:
     if attack.active:
         return active_run(attack)
-    if "statistics" in attack.claims:
+    if attack.claims == {"statistics"}:
         return toy_run(rounds=12, batch_size=2, task=normed_task())
     return property_run() if "property" in attack.claims else toy_run(rounds=12, batch_size=1)
 

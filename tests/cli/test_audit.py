@@ -116,7 +116,7 @@ def test_settings_reach_the_run(
             return store.records()
 
     monkeypatch.setattr(leaktight_module(), "run", run)
-    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary: Path("there"))
+    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary, tell: Path("there"))
     monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact, summary: Path("there"))
     words = (
         "--seed",

@@ -84,7 +84,8 @@ class LeakKind(Registered):
     - `by_example`: those of its readings that have one value for each example.
     - `pictured`: the reading beside which private pictures are kept; empty if there are none.
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
-    - `chart`: what charts call it; `chance_note`: what chance means for it, as a sentence of the glossary.
+    - `chart`: what charts call it; `chance_word`: what stands before its chance level; `chance_note`: what chance means
+      for it, as a sentence of the glossary.
     - `layer`: how much of it a single layer gives away, if that can be measured.
     - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to
       a section, each as `package.module:function`.
@@ -102,6 +103,7 @@ class LeakKind(Registered):
     pictured: ClassVar[str] = ""
     control: ClassVar[str] = ""
     chart: ClassVar[str] = "leakage"
+    chance_word: ClassVar[str] = "guessing"
     chance_note: ClassVar[str] = ""
     layer: ClassVar[LayerMeasure | None] = None
     galleries: ClassVar[tuple[str, ...]] = ()

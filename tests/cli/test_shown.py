@@ -78,7 +78,7 @@ def test_at_eighty_columns_every_name_can_be_read(made: Any) -> None:
     columns = [[line.split("│")[place].strip() for line in lines if "│" in line] for place in (1, 2)]
     assert ["".join(column).replace(" ", "") for column in columns] == [
         2 * "Gaussiannoise(std0.0001)",
-        "fan2020-adaptiveidlg2020*",
+        "fan2020-adaptiveidlg2020(changed)",
     ]
     assert lines[-1].strip() == "Batches of 1, before training"
     sizes = [made.record(batch_size=size) for size in (1, 8)]

@@ -19,6 +19,7 @@ from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Observation
 from leaktight.findings.flags import raise_flags
+from leaktight.findings.headline import headline_of
 from leaktight.findings.summary import summarise
 from leaktight.models import Factory
 from leaktight.plans import Plan, capture_plan
@@ -135,7 +136,8 @@ def test_without_the_truth_only_the_attackers_objective_is_known(recorded):
     assert not any(record.reading("psnr") for record in records if record.cell.purpose != "control")
     raised = flags(records)
     assert "no reconstruction or label is graded" in raised["not_graded"]
-    assert "on noise of the same size" in raised["objective_against_noise"]
+    said = headline_of(summarise(records))
+    assert "on noise of the same size" in said
     assert summarise(records).verdict[0].startswith("As captured: unknown. The attack ")
     page = write_report(folder.parent / "audit-False").read_text()
     assert page.count("data:image/png") == 2

@@ -163,8 +163,11 @@ def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight:
     hidden = json.loads(leaktight("export", str(audited), "--format", "summary", "--redact").out)
     assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"] * 2
     page = (audited / "report.html").read_text()
-    # A model that learned nothing is no use, whatever it keeps safe.
-    assert all(f">{word}</span>" in page for word in ("leaks", "useless"))
+    shown = [
+        "useless" if one["learned_nothing"] and one["verdict"] == "unknown" else one["verdict"]
+        for one in found["verdicts"]
+    ]
+    assert all(f'<span class="badge">{word}</span>' in page for word in shown)
 
 
 def test_plans_from_words() -> None:
@@ -187,3 +190,15 @@ def test_settings_of_an_own_model_from_words() -> None:
 
 def test_cores() -> None:
     assert cores() >= 1
+
+
+def test_a_summary_of_one_page_and_an_earlier_report_that_is_kept(leaktight: Call, audited: Path) -> None:
+    done = leaktight("report", str(audited), "--format", "pdf")
+    assert done.code == 0
+    assert (audited / "summary.pdf").read_bytes().startswith(b"%PDF")
+    (audited / "report.html").write_text("something else")
+    assert "was kept as report-1.html" in leaktight("report", str(audited)).err
+    (audited / "report.html").write_text("something else")
+    forced = leaktight("report", str(audited), "--force")
+    assert (forced.code, forced.err) == (0, "")
+    assert not (audited / "report-2.html").exists()

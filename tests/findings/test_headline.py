@@ -108,6 +108,7 @@ def test_blind_captures_lead_with_what_was_found(made):
         "The attack posterior found examples that explain 3 of 4 messages (misfit 75; 225 on noise of the same size). "
         "Nobody compared them with the originals; treat these messages as leaked."
     )
+    assert "explains the messages only in part (misfit 90" in headline(ungraded(made, (90.0,) * 4, (225.0,) * 4))
     assert headline(ungraded(made, (200.0,) * 4, (225.0,) * 4)).endswith(
         "explains the messages hardly better than noise (misfit 200; 225 on noise of the same size). "
         "That shows neither a leak nor protection."

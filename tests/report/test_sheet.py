@@ -49,7 +49,7 @@ def test_the_bar_has_the_interval_and_the_chance_of_its_own_row(sheet, made):
     assert images.lines[1].gauge.value == 0.125
     assert images.lines[1].gauge.low < 0.125 < images.lines[1].gauge.high
     assert (labels.lines[0].gauge.value, labels.lines[0].gauge.chance) == (0.75, pytest.approx(0.1))
-    assert (labels.lines[0].leak, labels.lines[0].chance) == ("75 %", "10 %")
+    assert (labels.lines[0].leak, labels.lines[0].chance) == ("75 %", "guessing 10 %")
 
 
 def test_every_word_is_explained_and_the_headline_is_that_of_the_terminal(sheet, made):

@@ -69,8 +69,8 @@ class BatchStatistics(LeakKind):
             return {}
         return {
             "batch statistics": "The mean and the variance of each channel that a batch norm layer saw. At the first "
-            "layer they describe the private examples themselves; attacks also use them to find the examples. Chance is "
-            "the error of the running statistics that were handed out before the message."
+            "layer they describe the private examples themselves; attacks also use them to find the examples. Chance "
+            "is the error of the running statistics that were handed out before the message."
         }
 
 

@@ -98,8 +98,8 @@ class LeakKind(Registered):
     - `by_example`: those of its readings that have one value for each example.
     - `pictured`: the reading beside which private pictures are kept; empty if there are none.
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
-    - `chart`: what charts call it.
     - `distances`: how far from what they are after attacks end, for curves over strengths.
+    - `chart`: what charts call it; `chance_word`: what stands before its chance level.
     - `layer`: how much of it a single layer gives away, if that can be measured.
     - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to
       a section, each as `package.module:function`.
@@ -118,6 +118,7 @@ class LeakKind(Registered):
     control: ClassVar[str] = ""
     chart: ClassVar[str] = "leakage"
     distances: ClassVar[tuple[Distance, ...]] = ()
+    chance_word: ClassVar[str] = "guessing"
     layer: ClassVar[LayerMeasure | None] = None
     galleries: ClassVar[tuple[str, ...]] = ()
     sections: ClassVar[tuple[str, ...]] = ()

@@ -15,8 +15,8 @@ from leaktight.findings.column import NOTHING, Column
 from leaktight.findings.kind import LeakKind, Severity
 from leaktight.findings.rows import Row
 
-FITS = 0.5
-"""A message counts as explained if less than this share is left of what is left on noise of the same size."""
+FITS, BETTER = 0.1, 0.5
+"""The shares of what is left on noise of the same size below which a message is explained, and explained in part."""
 
 
 class Ungraded(LeakKind):
@@ -28,6 +28,7 @@ class Ungraded(LeakKind):
     noun: ClassVar[str] = "examples"
     of_examples: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = (OBJECTIVE,)
+    chance_word: ClassVar[str] = "on noise"
     unjudged: ClassVar[str] = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
     pictured: ClassVar[str] = OBJECTIVE
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
@@ -44,7 +45,8 @@ class Ungraded(LeakKind):
         many = _explained(reading)
         misfit = f"misfit {self.short(row)}; {reading.chance:.3g} on noise of the same size"
         if not many:
-            return f"the attack {row.attack} explains the messages hardly better than noise ({misfit})"
+            how = "only in part" if reading.value < BETTER * reading.chance else "hardly better than noise"
+            return f"the attack {row.attack} explains the messages {how} ({misfit})"
         which = "the messages" if many < 0 else f"{many} of {count(reading.n, 'message')}"
         return f"the attack {row.attack} found examples that explain {which} ({misfit})"
 

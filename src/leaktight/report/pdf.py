@@ -127,7 +127,7 @@ class _Paper:
     def _line(self, line: Line) -> None:
         top = self.pdf.get_y()
         tone = _TONES.get(line.tone, _SOFT)
-        leak = f"{line.leak} (guessing {line.chance})" if line.chance else line.leak
+        leak = f"{line.leak} ({line.chance})" if line.chance else line.leak
         start = top + self._height(0.9) if line.gauge is not None else top
         bottom = self._row((line.name, leak, line.attack, line.price, line.word), _INK, tone, start)
         if line.gauge is not None:

@@ -16,7 +16,7 @@ from leaktight.findings.advice import Advice
 from leaktight.findings.choice import rank_of
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.headline import headline_of
-from leaktight.findings.kind import Gauge
+from leaktight.findings.kind import Gauge, LeakKind
 from leaktight.findings.sentence import is_free, reasons_of
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
@@ -48,7 +48,7 @@ class Line:
         useless: whether the model learned nothing.
         leak: what the strongest attack got, as a figure.
         gauge: the same as a bar; None if it is no share.
-        chance: what guessing gets, as a figure; empty if it is not known.
+        chance: what guessing gets, with its name; empty if it is not known.
         attack: the strongest attack.
         price: what the defence costs, in a few words.
         sentence: what the word rests on.
@@ -185,21 +185,21 @@ def _line(judgement: Judgement) -> Line:
         useless=judgement.worst.useless,
         leak=kind.short(judgement.worst),
         gauge=kind.gauge(judgement.worst),
-        chance=_chance(reading, kind.gauge(judgement.worst)),
+        chance=_chance(kind, reading, kind.gauge(judgement.worst)),
         attack=judgement.worst.attack,
         price=price_text(judgement),
         sentence=reasons_of(judgement),
     )
 
 
-def _chance(reading: Reading | None, gauge: Gauge | None) -> str:
-    """Return what guessing gets, as a figure of the same kind as the leak; nothing if that is not known."""
+def _chance(kind: LeakKind, reading: Reading | None, gauge: Gauge | None) -> str:
+    """Return what guessing gets, as a figure of the same kind as the leak with its name; nothing if it is not known."""
     if reading is None or reading.chance is None:
         return ""
     quantity = quantity_of(reading.name)
     if gauge is not None and gauge.chance is not None and quantity.unit == "%":
-        return percent(gauge.chance)
-    return quantity.number(reading.chance)
+        return f"{kind.chance_word} {percent(gauge.chance)}"
+    return f"{kind.chance_word} {quantity.number(reading.chance)}"
 
 
 def tone_of(judgement: Judgement) -> str:

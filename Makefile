@@ -52,7 +52,7 @@ check: $(VENV)/installed  ## formatting, lint, types
 	$(BIN)/mypy
 
 docs: $(VENV)/installed  ## build the documentation into build/site, with every warning an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .

@@ -89,7 +89,7 @@ def read_captures(folder: Path) -> list[Capture]:
 
     Raises:
         InvalidValue: there is no such folder, nothing is in it, a manifest cannot be used, or two speak of the same
-        message.
+            message.
     """
     if not folder.is_dir():
         raise InvalidValue(f"There is no folder `{folder}` with captures. Name the one that messages were recorded to.")

@@ -40,6 +40,7 @@ READS = {
     "scores": "labels of rows",
     "property": "a property",
     "samples": "how a class looks",
+    "statistics": "means and variances of a batch",
 }
 
 

@@ -40,6 +40,7 @@ READS = {
     "scores": "labels of rows",
     "property": "a property",
     "samples": "how a class looks",
+    "statistics": "means and variances of a batch",
 }
 
 
@@ -104,7 +105,7 @@ def defences() -> str:
 
 def attacks() -> str:
     """Return what each attack reads, what it rests on, and what it needs."""
-    suite = whole_suite()
+    suite = {*whole_suite(), "running_statistics"}  # it runs wherever batch norm sends its statistics along
     rows = [
         (
             f"`{name}`",

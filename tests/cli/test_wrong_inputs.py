@@ -146,7 +146,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str, str]] = {
     "no such function": (("audit", "--model", "wrong_models:normalized"), "", "Did you mean `normalised`?"),
     "no module at all": (("audit", "--model", "wrong_models:words", "--data", "digits"), "", "It must be a torch.nn.Module. Got str instead; return the module itself."),
     "a factory that fails": (("audit", "--model", "wrong_models:broken", "--data", "digits"), "", "`wrong_models:broken` failed with ValueError: nothing works (wrong_models.py, line 9)."),
-    "batch norm": (("audit", "--model", "wrong_models:normalised", "--data", "digits"), "", "Batch norm `2` in training mode mixes the examples of a batch."),
+    "batch norm": (("audit", "--model", "wrong_models:normalised", "--data", "digits"), "", "Batch norm `body.2` cannot normalise a batch of 1 by its own statistics"),
     "no such layer": (("audit", "--model", "wrong_models:normalised", "--data", "digits", "--head", "top"), "", "It has no linear layer named `top`. Known are: `1`, `4`."),
     "head of a known model": (("audit", "--model", "mlp", "--head", "top"), "", "`--head` names a layer of your own model."),
     "plan and preset": (("audit", "plan.toml", "--preset", "quick"), toml(), "Give a file or a preset, not both."),

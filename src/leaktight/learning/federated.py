@@ -96,6 +96,7 @@ class Federated(Staged):
     def seats(self, seeds: Sequence[int], batch_sizes: Sequence[int]) -> frozenset[str]:
         """The server and the participants, who must own enough examples for the largest batch."""
         data, largest_batch = self.data.load(), max(batch_sizes)
+        _require_normalisable(self.task(data, seeds[0]), data.train.inputs[:largest_batch])
         clients = [
             client
             for seed in seeds
@@ -282,6 +283,18 @@ class Federated(Staged):
     def _batching(self, defence: Defence) -> Batching:
         """Return how batches are drawn in training; a schedule with reasons of its own keeps its way."""
         return "poisson" if defence.wants_poisson and isinstance(self.schedule, Shuffled) else "schedule"
+
+
+def _require_normalisable(task: Task, inputs: Tensor) -> None:
+    """Refuse a plan of which no batch can be normalised by itself, where batch norm is in training mode."""
+    running = task.model.running()
+    if not running:
+        return
+    try:
+        with torch.no_grad():
+            task.training_forward(task.model.tensors(), inputs.to(task.device), running=running)
+    except Refusal as refusal:
+        raise InvalidValue(str(refusal)) from None
 
 
 def _server(task: Task, state: Tensors, protocol: Protocol, seed: int) -> Server:

@@ -12,6 +12,8 @@ import pytest
 from leaktight import audit_model
 from leaktight.api.result import ModelAudit, Table, TableRow
 from leaktight.defences import GaussianNoise
+from leaktight.findings.headline import headline_of
+from leaktight.findings.summary import summarise
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +93,7 @@ def test_a_notebook_shows_headline_and_verdicts_and_loads_nothing(result):
     assert shown.open == []
     assert [cell for cell in shown.cells if cell == "No defence"]
     assert [cell for cell in shown.cells if cell.startswith("Gaussian noise")]
-    assert result._repr_html_().startswith("<p>No defence: leaks. ")
+    assert result._repr_html_().startswith(f"<p>{headline_of(summarise(result.records))}</p>")
     assert "http" not in result._repr_html_()
 
 

@@ -155,7 +155,7 @@ def test_a_layer_by_name(view, wanted, names):
 
 
 def test_a_layer_that_is_not_there_is_refused(view):
-    with pytest.raises(Refusal, match=r"There is no layer `relu9` before the cut. Did you mean `relu"):
+    with pytest.raises(Refusal, match=r"There is no layer `relu9` before the cut. Known are: `"):
         GradientNorm(layer="relu9")(view, stream(0))
 
 

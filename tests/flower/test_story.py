@@ -197,4 +197,4 @@ def test_the_owner_grades_them_and_sees_that_the_defence_works(trained, monkeypa
     assert psnr["none"].value > 30
     assert psnr["as_captured"].value < 15
     page = write_report(folder / "graded").read_text()
-    assert "What the senders did was not broken by idlg2020*" in page
+    assert "What the senders did was not broken by idlg2020, changed" in page

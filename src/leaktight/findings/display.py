@@ -90,7 +90,7 @@ def label_of(cell: Cell) -> str:
     """
     attack = attack_of(cell.probe)
     name = cell.label or str(attack or cell.probe)
-    return f"{name.removesuffix('*')} (changed)" if name.endswith("*") else name
+    return f"{name.removesuffix('*')}, changed" if name.endswith("*") else name
 
 
 def setting_of(cell: Cell) -> str:

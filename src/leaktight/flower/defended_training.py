@@ -9,7 +9,7 @@ import torch
 from flwr.app import ArrayRecord, Context
 from torch import Tensor, nn
 
-from leaktight.captures.task import Statistics, outputs_in, task_of
+from leaktight.captures.task import Statistics, mixing_layers, outputs_in, random_layers, task_of
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
@@ -158,6 +158,7 @@ def defend_training(
     """
     if begins_run(context, defence, None if state is None else Path(state).expanduser()):
         warn_conflicts(defence)
+    _require_plain_layers(model)
     mode = model.training
     classes = outputs_in(model, shape) or 2
     public = task_of(model, shape, classes, head, statistics)
@@ -174,6 +175,17 @@ def defend_training(
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
     claimed = ClaimedSampling(sampling, len(labels), batch_size)
     return DefendedTraining(defence, model, context, defence.on_task(agreed, local), local, rate, claimed, folder)
+
+
+def _require_plain_layers(model: nn.Module) -> None:
+    """Refuse layers whose training mode a defence would have to know: statistics that go out, and draws of their own."""
+    modes = {"Batch norm": mixing_layers(model), "Dropout": random_layers(model)}
+    for what, names in modes.items():
+        training = [name for name in names if model.get_submodule(name).training]
+        if training:
+            raise InvalidValue(
+                f"{what} `{training[0]}` in training mode cannot be defended here. Call `.eval()` on it."
+            )
 
 
 def _shapes(task: Task) -> dict[str, torch.Size]:

@@ -141,7 +141,7 @@ def test_chosen_layers_are_taken_together(view):
 
 def test_a_layer_that_was_not_sent_is_refused(view):
     with pytest.raises(
-        Refusal, match=r"Layer `body.linear3` cannot be attacked: messages hold no tensor of it. Did you mean"
+        Refusal, match=r"Layer `body.linear3` cannot be attacked: messages hold no tensor of it. Known are:"
     ):
         changed(layers=("head", "body.linear3"))(view, stream(0))
 

@@ -241,7 +241,7 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     words = ["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
     assert main(words) == 0
     said = capsys.readouterr()
-    assert "as captured" in said.out
+    assert "As captured" in said.out
     assert "Report: out/report.html" in said.out
     assert said.err.startswith("First answer, by label_reading and analytic: As captured: leaks.")
 

@@ -122,8 +122,8 @@ def test_policies_are_told_in_words(page, made):
 def test_changed_presets_say_what_was_changed(page, made):
     changed = preset("dlg2019", iterations=10)
     [threat] = threat_section(page([made.record(attack=changed, label="dlg2019*")])).values["threats"]
-    assert list(threat["attacks"]) == ["dlg2019 (changed)"]
-    assert threat["attacks"]["dlg2019 (changed)"]["changed"].startswith("iterations 10 in place of ")
+    assert list(threat["attacks"]) == ["dlg2019, changed"]
+    assert threat["attacks"]["dlg2019, changed"]["changed"].startswith("iterations 10 in place of ")
 
 
 def test_an_attacker_who_takes_part_knows_the_defence_and_nobody_is_denied_what_there_is_not(page, made):

@@ -178,7 +178,7 @@ def defend_training(
 
 
 def _require_plain_layers(model: nn.Module) -> None:
-    """Refuse layers whose training mode a defence would have to know: statistics that go out, and draws of their own."""
+    """Refuse layers whose training mode a defence would have to know: statistics go out, and dropout draws."""
     modes = {"Batch norm": mixing_layers(model), "Dropout": random_layers(model)}
     for what, names in modes.items():
         training = [name for name in names if model.get_submodule(name).training]

@@ -39,7 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Clusters are at the mercy of a busy machine, so what fails there is tried once more, and then it has failed.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith(CLUSTERS))
+    # Ray first: it must be told where to listen before anything imports it, and Flower does.
+    order = (*reversed(CLUSTERS), "")
+    items.sort(key=lambda item: next(place for place, start in enumerate(order) if item.nodeid.startswith(start)))
     for item in items:
         if any(item.get_closest_marker(name) for name in ("flower", "ray")):
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -243,7 +243,7 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     said = capsys.readouterr()
     assert "As captured" in said.out
     assert "Report: out/report.html" in said.out
-    assert said.err.startswith("First answer, by label_reading and analytic: As captured: leaks.")
+    assert "First answer, by label_reading and analytic: As captured: leaks." in said.err
 
 
 def test_what_is_known_is_stated_on_the_command_line(recorded, monkeypatch, capsys):

@@ -164,6 +164,7 @@ def wait_for(count: int, folder: Path, seconds: float = 90) -> bytes:
     raise AssertionError(f"fewer than {count} scores in {seconds} s")
 
 
+@pytest.mark.long
 def test_killed_and_interrupted_it_goes_on_and_finds_the_same(start: Start, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()

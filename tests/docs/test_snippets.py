@@ -25,14 +25,16 @@ from leaktight.core import registry
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {
-    "docs/python.md",
     "README.md",
+    "docs/python.md",
+    "docs/team.md",
     "docs/tutorials/captured.md",
     "docs/tutorials/gan.md",
     "docs/tutorials/labels.md",
     "docs/tutorials/layers.md",
     "docs/tutorials/network.md",
     "docs/tutorials/search.md",
+    "docs/tutorials/strength.md",
     "docs/tutorials/table.md",
     "docs/tutorials/two_machines.md",
 }

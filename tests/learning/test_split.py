@@ -332,7 +332,7 @@ def test_observing_does_not_change_the_training(training):
         ),
         ({"feature_party": ("age",)}, "There is no column `age` for the feature party"),
         ({"label_party": ("*",)}, "must leave the feature party a column"),
-        ({"cut": "relu7"}, "The `cut` must be a layer of mlp's body. Got 'relu7' instead. Did you mean"),
+        ({"cut": "relu7"}, "The `cut` must be a layer of mlp's body. Got 'relu7' instead. Known are"),
         (
             {"cut": "flatten"},
             "must leave the feature party something to learn. Got 'flatten' instead; cut after `linear1`",

@@ -15,7 +15,7 @@ import pytest
 import leaktight
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "extend"
-SHOWN = re.compile(r"<!-- (\S+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
+SHOWN = re.compile(r"(?:<!-- (\S+) -->\n```\w+\n|```\w+ title=\"(\S+)\"\n)(.*?)```\n", re.DOTALL)
 PARTS = {"defence": "damping", "attack": "mean_image", "metric": "edge_error", "leak_kind": "outlines"}
 Call = Callable[..., str]
 
@@ -23,7 +23,7 @@ Call = Callable[..., str]
 def blocks(page: str) -> dict[str, str]:
     """Return what a page prints as the content of a file, by the file's name; kinds are named as somebody else would."""
     found = SHOWN.findall((PAGES / f"{page}.md").read_text())
-    return {name: text.replace("example_", "mine_") for name, text in found}
+    return {shown or title: text.replace("example_", "mine_") for shown, title, text in found}
 
 
 @pytest.fixture(scope="module")

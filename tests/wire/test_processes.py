@@ -59,6 +59,7 @@ def killed(process) -> None:
     process.wait()
 
 
+@pytest.mark.long
 def test_either_party_is_killed_and_the_model_is_as_if_nothing_had_happened(
     pair, files, processes, tables, identical, in_one
 ):

@@ -67,7 +67,7 @@ def keep_units(data: Data) -> Data:
         inputs = ((batch.inputs.double() - shift.view(-1, *trailing)) / scale.view(-1, *trailing)).float()
         return dataclasses.replace(batch, inputs=inputs.clamp(0, 1) if trailing else inputs)
 
-    constants: Constants = tuple((-shift / scale).tolist()), tuple((1 / scale).tolist())
+    constants: Constants = tuple((0.0 - shift / scale).tolist()), tuple((1 / scale).tolist())
     return dataclasses.replace(data, train=change(data.train), test=change(data.test), constants=constants)
 
 

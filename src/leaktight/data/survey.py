@@ -10,7 +10,7 @@ from typing import Literal
 from leaktight.data.column import is_missing, is_number
 
 Holds = Literal["numbers", "words", "id", "text", "constant", "nothing"]
-MOST_WORDS = 200
+MANY_WORDS = 200
 """How many different words a column may have to become a column for each; what has more is text."""
 LEAST_ROWS = 20
 """With fewer rows than this, that no cell occurs twice says nothing."""
@@ -87,7 +87,7 @@ def _holds(name: str, present: Sequence[str], values: set[str], numeric: bool, w
     once = len(values) == len(present) >= LEAST_ROWS
     if not numeric:
         rare = len(values) > max(LEAST_ROWS, len(present) / 2)
-        return "id" if once else "text" if rare or len(values) > MOST_WORDS else "words"
+        return "id" if once else "text" if rare or len(values) > MANY_WORDS else "words"
     return "id" if once and whole and (_ID.search(name) or _is_count(values)) else "numbers"
 
 

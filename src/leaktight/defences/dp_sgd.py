@@ -58,6 +58,7 @@ class DPSGD(GaussianMechanism):
     Example:
         >>> import torch
         >>> from leaktight.core.budget import budgets_of
+        >>> from leaktight.core.message import Kind
         >>> local = Local("client-0", seed=0)
         >>> local.now.examples, local.now.sampling = 100, Poisson(rate=0.1, expected=10)
         >>> defence = DPSGD(clip=1.0, multiplier=1.0)

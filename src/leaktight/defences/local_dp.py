@@ -43,6 +43,7 @@ class LocalDP(GaussianMechanism):
 
     Example:
         >>> from leaktight.core.budget import budgets_of
+        >>> from leaktight.core.message import Kind
         >>> local = Local("client-0", seed=0)
         >>> defence = LocalDP(clip=1.0, multiplier=4.0)
         >>> message = Message(Kind.UPDATE, "client-0", "server", 0, {"weight": torch.ones(100)})

@@ -246,6 +246,17 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     assert "First answer, by label_reading and analytic: As captured: leaks." in said.err
 
 
+def test_without_the_truth_there_may_be_nothing_to_say_first(recorded, monkeypatch, capsys):
+    monkeypatch.chdir(recorded(messages=1).parent)
+    monkeypatch.setattr(
+        "leaktight.cli.captured.capture_plan", lambda *words, **more: brief(capture_plan(*words, **more))
+    )
+    assert main(["audit", *SEEN, "--workers", "1", "--out", "out"]) == 0
+    said = capsys.readouterr()
+    assert "First answer, by analytic" not in said.err
+    assert "Report: out/report.html" in said.out
+
+
 def test_what_is_known_is_stated_on_the_command_line(recorded, monkeypatch, capsys):
     monkeypatch.chdir(recorded(messages=1, steps=1, batch_size=1).parent)
     monkeypatch.setattr(

@@ -109,12 +109,14 @@ def answer_first(
         progress: as for `run`.
 
     Returns:
-        The sentences; nothing if no attack is cheap.
+        The sentences; nothing if no attack is cheap, or nothing can be said of what they got.
     """
     first = cheapest(plan)
     if first is None:
         return ""
     summary = summarise(run(first, folder, workers=workers, device=device, progress=progress))
+    if not summary.judgements:
+        return ""
     found = [
         sentence
         for judgement, sentence in zip(summary.judgements, summary.verdict, strict=True)

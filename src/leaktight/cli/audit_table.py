@@ -11,7 +11,7 @@ from leaktight.core.display import capital
 from leaktight.core.metric import Reading
 from leaktight.findings.column import NOTHING, Column
 from leaktight.findings.display import STAGES, name_of
-from leaktight.findings.kind import LeakKind, first_kind, leak_kinds
+from leaktight.findings.kind import LeakKind, first_kind, leak_kinds, terminal_columns
 from leaktight.findings.layer_risk import of_layers_alone
 from leaktight.findings.rows import Row
 from leaktight.findings.utility import ACCURACY, utility_name
@@ -43,7 +43,7 @@ def _table(kind: LeakKind, rows: Sequence[Row], width: int) -> list[Text]:
         groups.setdefault((row.scenario, row.defence.key), []).append(row)
     beside = all(len({_use(row) for row in group if row.utility}) <= 1 for group in groups.values())
     settings = _settings(rows)
-    numbers = [column for column in kind.columns() if any(column.text(row) != NOTHING for row in rows)]
+    numbers = [column for column in terminal_columns(kind) if any(column.text(row) != NOTHING for row in rows)]
     if not beside:
         numbers.append(Column(capital(_utilities(rows)), _use))
     columns = [*settings, *numbers]

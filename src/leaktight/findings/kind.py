@@ -391,14 +391,10 @@ def distances() -> dict[str, str]:
     return {distance.aim: distance.reading for distance in stated}
 
 
-def terminal_columns(kinds: Sequence[LeakKind]) -> list[Column]:
-    """Return the columns of some kinds on the terminal.
-
-    What comes with rebuilt examples, as labels do, stands after the first kind that rebuilds any.
-    """
-    rebuilding = next((kind for kind in kinds if kind.rebuilds), None)
-    beside = [column for kind in leak_kinds() for column in kind.beside()]
-    return [column for kind in kinds for column in (*kind.columns(), *(beside if kind is rebuilding else []))]
+def terminal_columns(kind: LeakKind) -> list[Column]:
+    """Return the columns of a kind on the terminal; what comes with rebuilt examples, as labels do, stands last."""
+    beside = [column for other in leak_kinds() for column in other.beside()] if kind.rebuilds else []
+    return [*kind.columns(), *beside]
 
 
 def first_kind(row: Row) -> LeakKind | None:

@@ -240,7 +240,7 @@ class Labels(LeakKind):
 
     def beside(self) -> tuple[Column, ...]:
         """Return how many labels came with examples."""
-        return (Column("Labels", lambda row: NOTHING if (r := row.reading(LABELS)) is None else f"{1 - r.value:.0%}"),)
+        return (Column("Labels", lambda row: NOTHING if (r := row.reading(LABELS)) is None else percent(1 - r.value)),)
 
     def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
         """Return a line for each verdict that rests on scores added up over passes.

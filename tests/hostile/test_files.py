@@ -157,6 +157,7 @@ GUARD = (
 POLICED = '[[defences]]\nkind = "transformation"\nfile = "policy.toml"\n'
 SEARCH = (
     "search",
+    "--quiet",
     "--data",
     "digits",
     "--model",

@@ -84,7 +84,7 @@ def run(
         progress: called when a task begins and when it ends, and now and then while a training run lasts.
         budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that
             are measured once; long training runs have fewer rounds.
-        on_begin: called with the plan when it was found sound, before anything is computed.
+        on_begin: called with the plan when it was found sound and its folder can be used, before anything is attacked.
         on_undefended: called with the records of what was measured without a defence as soon as they are all there, if
             anything else is left: whether there is a leak at all is the first answer.
 
@@ -111,13 +111,13 @@ def run(
     plan = on_device(plan, device)
     validate_plan(plan)
     objects = "" if workers == 1 else in_memory.encode()
-    if on_begin is not None:
-        on_begin(plan)
     folder = Path(out)
     with Store.create(folder) as store:
         if budget is not None:
             plan = fit_budget(plan, budget, workers if isinstance(workers, int) else 1, folder)
         store.begin(plan)
+        if on_begin is not None:
+            on_begin(plan)
         trainings = folder / TRAINING_FOLDER
         with start_pool(workers, audit_setup(trainings, objects)) as pool:
             forecast = Forecast(workers if isinstance(workers, int) else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital, join_words, points
 from leaktight.core.metric import Reading
@@ -45,7 +46,8 @@ def reasons_of(judgement: Judgement) -> str:
 
 def _clause(judgement: Judgement) -> str:
     kind, base = judgement.kind, judgement.base
-    before = "" if base is None else f", against {kind.short(base)} without it"
+    bare = "where nothing is done to them" if isinstance(judgement.defence, AsCaptured) else "without it"
+    before = "" if base is None else f", against {kind.short(base)} {bare}"
     return f"{capital(kind.clause(judgement.worst))}{before}"
 
 

@@ -82,6 +82,25 @@ def is_free(loss: Reading) -> bool:
     return points(loss.value).startswith(("-", "0.0"))
 
 
+def price_words(loss: Reading) -> str:
+    """Return a price with its interval, in points.
+
+    Example:
+        >>> price_words(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
+        '3.1 (1.0 to 5.2)'
+        >>> price_words(Reading(name="accuracy_loss", value=-0.002, low=-0.008, high=0.004))
+        'none seen (-0.8 to 0.4)'
+        >>> price_words(Reading(name="accuracy_loss", value=-0.02, low=-0.03, high=-0.01))
+        '2.0 gained (1.0 to 3.0)'
+    """
+    known = loss.low is not None and loss.high is not None
+    if loss.high is not None and loss.high < 0:
+        ends = f" ({points(-loss.high)} to {points(-(loss.low or 0.0))})" if known else ""
+        return f"{points(-loss.value)} gained{ends}"
+    around = f" ({points(loss.low)} to {points(loss.high)})" if loss.low is not None and loss.high is not None else ""
+    return f"{'none seen' if is_free(loss) else points(loss.value)}{around}"
+
+
 def price_clause(loss: Reading | None) -> str:
     """Say what a defence costs as the end of a sentence, without the interval.
 

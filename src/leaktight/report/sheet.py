@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, count, percent, points
+from leaktight.core.display import capital, count, percent
 from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.scenario import Scenario
 from leaktight.findings.advice import Advice
@@ -18,7 +18,7 @@ from leaktight.findings.choice import rank_of
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.headline import headline_of
 from leaktight.findings.kind import Gauge, LeakKind
-from leaktight.findings.sentence import is_free, reasons_of
+from leaktight.findings.sentence import price_words, reasons_of
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 from leaktight.report.page import Page
@@ -232,22 +232,3 @@ def price_text(judgement: Judgement) -> str:
     if is_undefended(judgement.defence) or loss is None or judgement.beside:
         return NONE
     return price_words(loss)
-
-
-def price_words(loss: Reading) -> str:
-    """Return a price with its interval, in points.
-
-    Example:
-        >>> price_words(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
-        '3.1 (1.0 to 5.2)'
-        >>> price_words(Reading(name="accuracy_loss", value=-0.002, low=-0.008, high=0.004))
-        'none seen (-0.8 to 0.4)'
-        >>> price_words(Reading(name="accuracy_loss", value=-0.02, low=-0.03, high=-0.01))
-        '2.0 gained (1.0 to 3.0)'
-    """
-    known = loss.low is not None and loss.high is not None
-    if loss.high is not None and loss.high < 0:
-        ends = f" ({points(-loss.high)} to {points(-(loss.low or 0.0))})" if known else ""
-        return f"{points(-loss.value)} gained{ends}"
-    around = f" ({points(loss.low)} to {points(loss.high)})" if loss.low is not None and loss.high is not None else ""
-    return f"{'none seen' if is_free(loss) else points(loss.value)}{around}"

@@ -132,7 +132,7 @@ def test_words_on_a_dashed_line_stand_where_no_point_is():
 
 
 def test_names_of_points_close_to_each_other_find_places():
-    points = (Point(1.0, 0.41, label="the first of two"), Point(1.02, 0.41, label="the second of two"))
+    points = (Point(-0.35, 0.41, label="the first of two"), Point(-0.2, 0.41, label="the second of two"))
     shown = texts(chart(Series("x", "colour0", points, stroke="")).svg())
     assert {"the first of two", "the second of two"} <= set(shown)
 

@@ -5,7 +5,7 @@ import torch
 
 from leaktight.attacks import GanAttack
 from leaktight.attacks.strongest import Strongest
-from leaktight.core.defence import Chain
+from leaktight.core.defence import Chain, Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
@@ -193,6 +193,7 @@ NOISY = [
     MaxNorm(),
     Chain(links=(TopK(), GaussianNoise())),
     LayerGuard(guard=GaussianNoise(), layers=("head",)),
+    TopK(noise=0.1),
 ]
 
 
@@ -217,6 +218,25 @@ def test_dp_sgd_needs_a_finite_epsilon(made, notes):
 )
 def test_what_promises_nothing_is_not_doubted_for_it(made, defence):
     assert privacy_without_epsilon([made.record(defence)]) == noise_is_not_privacy([made.record(defence)]) == []
+
+
+class Lawful(Defence):
+    """A defence of another package that promises differential privacy."""
+
+    @property
+    def promise(self):
+        return "dp"
+
+
+def test_a_promise_of_another_package_needs_its_own_epsilon(made):
+    plain, chain = Lawful(kind="test_lawful"), Chain(links=(DPSGD(), Lawful(kind="test_lawful")))
+    spent = {"dp_sgd.epsilon": 3.0}
+    for record in (made.record(plain), made.record(chain, notes=spent)):
+        (flag,) = privacy_without_epsilon([record])
+        assert "let it note what it spends" in flag.sentence
+    own = {"test_lawful.epsilon": 1.0}
+    kept = [made.record(plain, notes=own), made.record(chain, notes={**spent, **own})]
+    assert privacy_without_epsilon(kept) == noise_is_not_privacy(kept) == []
 
 
 def test_an_infinite_epsilon_is_doubted_where_nothing_is_promised(made):

@@ -62,7 +62,7 @@ def test_a_budget_is_said_with_all_that_it_rests_on(leaktight: Call, plan: Path)
     [
         (
             (),
-            "A training takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, "
+            "A training run takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, "
             "`top_k`.",
         ),
         (

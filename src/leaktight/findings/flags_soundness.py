@@ -149,8 +149,8 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
         return []
     names = join_words(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
     said = (
-        f"{names} has no finite epsilon in its records, so nothing shows that it gives differential privacy. Add noise, "
-        "or let it note what it spends."
+        f"{names} has no finite epsilon in its records, so nothing shows that it gives differential privacy. Add "
+        "noise, or let it note what it spends."
     )
     return [Flag("privacy_without_epsilon", said, tuple(record.cell.key for record in bare))]
 

@@ -241,7 +241,7 @@ def draw_masks(task: Task, count: int, local: Local, step: int) -> dict[str, Ten
         >>> mask.shape, sorted(mask.unique().tolist())
         (torch.Size([3, 4]), [0.0, 2.0])
     """
-    uses = task.dropped()
+    uses = task.dropouts()
     if not uses:
         return {}
     draws, masks = local.named_draws("dropout", local.round, step), dict[str, Tensor]()

@@ -16,7 +16,7 @@ from leaktight.search.score_task import blocks
 LEVEL = 0.99
 """How sure it must be that a candidate is worse before it is dropped: the one-sided level of Student's interval."""
 KEPT = 0.5
-"""The share of candidates that goes on after each part of the images, at most."""
+"""The share of candidates that stays in the race after each part of the images, at most."""
 
 Scores = dict[Candidate, Tensor]
 Privacy = Callable[[Sequence[Candidate], int, int], Scores]
@@ -70,11 +70,11 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
 
 
 def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]:
-    r"""Return the candidates that go on, best first.
+    r"""Return the candidates that stay in the race, best first.
 
     All were scored on the same m images, so that the difference \(d\) of two candidates is measured image by image: one
     is *clearly worse* than another if \(\bar d - t_{m-1} s_d / \sqrt m > 0\) at `LEVEL`. Who is clearly worse than the
-    last of those that would be chosen now is dropped; of the others the better half of all goes on, and in any case
+    last of those that would be chosen now is dropped; of the others the better half of all stays, and in any case
     those that would be chosen. As long as too few can be chosen, nobody is dropped.
 
     Args:

@@ -31,7 +31,7 @@ Batching = Literal["schedule", "poisson", "attacked"]
 class Client:
     """A participant that follows the protocol.
 
-    Between messages it holds nothing but its `Local`, so an engine whose processes come and go can rebuild it: the
+    Between messages it holds nothing but its `Local`, so a backend whose processes come and go can rebuild it: the
     batches of a round follow from the seed, the name and the round; private parameters live in
     `local.memory["private"]`.
 

@@ -1,4 +1,7 @@
-"""Racing: score every candidate on a few images, drop the clearly bad, spend the rest on what may still win."""
+"""Racing: score every candidate on a few images, drop the clearly bad, spend the rest on what may still win.
+
+Beside it stands what it is compared with: every candidate scored on every image, as published.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +70,32 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
             dropped |= {one: scores for one, scores in found.items() if one not in left}
             found = {one: found[one] for one in left}
     return _complete(found, dropped, count, images, privacy)
+
+
+def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> Scores:
+    """Return the scores of all candidates on all images.
+
+    Args:
+        candidates: the policies, all of them good enough in accuracy.
+        images: how many images there are.
+        privacy: scores candidates on some of the images.
+
+    Example:
+        >>> from leaktight.search.candidates import candidate
+        >>> def privacy(some, start, stop):
+        ...     return {one: torch.zeros(stop - start) for one in some}
+        >>> found = exhaust([candidate("3")], 16, privacy)
+        >>> {str(one): tuple(scores.shape) for one, scores in found.items()}
+        {'3': (16,)}
+
+    Differs from the paper: Algorithm 1 takes the first n qualified policies unscored and replaces the worst of the set
+    one by one; all are scored here, ranked, and the best that share no function are taken, which depends on no order.
+
+    References:
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1.
+    """
+    parts = [privacy(candidates, start, stop) for start, stop in blocks(images)]
+    return {one: torch.cat([part[one] for part in parts]).double() for one in candidates}
 
 
 def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]:

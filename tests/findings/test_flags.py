@@ -312,12 +312,12 @@ def test_a_model_that_learned_nothing_in_one_scenario_does_not_excuse_the_other(
 
 
 def test_the_control_of_labels_must_tell_every_one(made):
-    def told(*each):
+    def record_of(*each):
         reading = Reading(name="leak_auc", value=1.0, n=len(each), chance=0.5, leaks="high", against="raw", each=each)
         return made.control(psnr=None, extra=(reading,))
 
-    assert control_not_exact([told(1.0, 1.0)]) == []
-    assert control_not_exact([told(1.0, 0.9)])
+    assert control_not_exact([record_of(1.0, 1.0)]) == []
+    assert control_not_exact([record_of(1.0, 0.9)])
 
 
 def test_noise_that_hides_labels_is_not_called_private(made):
@@ -330,14 +330,14 @@ def test_noise_that_hides_labels_is_not_called_private(made):
 
 
 def test_a_null_view_that_is_lucky_raises_no_flag_and_one_that_knows_does(made):
-    def told(value):
+    def record_of(value):
         reading = Reading(
             name="leak_auc", value=value, low=value - 0.03, high=value + 0.03, n=40, chance=0.5, leaks="high"
         )
         return made.null(psnr=None, extra=(reading,))
 
-    assert null_above_chance([told(0.45), told(0.5), told(0.54)]) == []
-    (flag,) = null_above_chance([told(0.57)])
+    assert null_above_chance([record_of(0.45), record_of(0.5), record_of(0.54)]) == []
+    (flag,) = null_above_chance([record_of(0.57)])
     assert "leak AUC" in flag.sentence
     assert far_from_chance(Reading(name="label_distance", value=0.1, low=0.0, high=0.2, chance=0.9, leaks="low"))
     assert not far_from_chance(Reading(name="psnr", value=30, leaks="high"))

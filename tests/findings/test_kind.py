@@ -72,6 +72,11 @@ def knowledge_in(path, tree):
             imported = {alias.name for alias in node.names} if node.module == "leaktight.findings" else set()
             if node.module in modules or imported - {"LeakKind", "leak_kinds"}:
                 yield f"imports {sorted(imported)} of {node.module}"
+            if (node.module or "").startswith("leaktight.metrics."):
+                values = [resolve_name(f"{node.module}:{alias.name}") for alias in node.names]
+                yield from (
+                    f"imports the reading {value}" for value in values if isinstance(value, str) and value in names
+                )
         if isinstance(node, ast.Constant) and id(node) not in texts and node.value in names:
             yield f"names the reading {node.value} in line {node.lineno}"
         if isinstance(node, ast.Compare):
@@ -95,6 +100,7 @@ def test_nothing_knows_a_kind_but_its_own_file(folder):
     [
         ("from leaktight.findings import Images", "imports"),
         ("from leaktight.findings.labels import Labels", "imports"),
+        ("from leaktight.metrics.leak_auc_passes import CEILING", "imports the reading"),
         ("row.reading('property_auc')", "names the reading"),
         ("judgement.kind.kind == 'samples'", "compares"),
         ("ORDER = ['images', 'labels']", "lists kinds"),

@@ -41,7 +41,7 @@ def test_a_defence_that_leaks_fails_and_is_named(made, summary):
         str(leaks)
         == "leaks: failed. 1 of 1 verdict, none allowed: top-k (share 0.3), images (all 8 images recognised by dlg2019)."
     )
-    assert [case.subject for case in leaks.broken] == ["top-k (share 0.3), images"]
+    assert [case.subject for case in leaks.faults] == ["top-k (share 0.3), images"]
 
 
 def test_messages_without_a_defence_count_only_if_there_is_nothing_else(made, summary):
@@ -65,7 +65,7 @@ def test_so_many_are_allowed(made, summary):
     assert hold_to(leaky, Demands(leaks=2)).passed
     gate = hold_to(leaky, Demands(leaks=1))
     assert gate.criteria[2].sentence.startswith("2 of 2 verdicts, 1 allowed: ")
-    assert len(gate.criteria[2].broken) == 2
+    assert len(gate.criteria[2].faults) == 2
     assert "leaks" not in outcome(hold_to(leaky, Demands(leaks=None)))
 
 

@@ -91,7 +91,7 @@ def test_characteristics_are_drawn_and_fit_a_phone(browse, site, report, made):
 
 
 def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, made):
-    def told(value):
+    def readings_of(value):
         each = tuple(value + 0.01 * (step % 2) for step in range(20))
         counts = tuple(float(place in (40, 60)) for place in range(BINS))
         leak = {"value": value, "low": value - 0.02, "high": value + 0.02, "chance": 0.5, "leaks": "high", "n": 20}
@@ -100,11 +100,12 @@ def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, ma
         return (*layers, *norms, Reading(name="auc", value=0.9, low=0.88, high=0.92, chance=0.5))
 
     defended = [
-        made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=told(1 - bound)) for bound in (0.1, 0.2, 0.4)
+        made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=readings_of(1 - bound))
+        for bound in (0.1, 0.2, 0.4)
     ]
     page = site / "labels.html"
     page.write_text(
-        report([made.record(psnr=None, accuracy=None, extra=told(0.97)), *defended], gallery=lambda key: None)
+        report([made.record(psnr=None, accuracy=None, extra=readings_of(0.97)), *defended], gallery=lambda key: None)
     )
     result = browse(page.as_uri(), "--dump-dom")
     for name, count in (("labels", 1), ("norms", 4)):
@@ -123,7 +124,7 @@ def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
     layers = [*(f"body.conv{number}" for number in range(1, 9)), "body.linear1", "body.linear2", "head"]
     measures = ("property_auc", "v_information_share", "sensitivity_f_share", "mutual_information_upper_share")
 
-    def told(most):
+    def readings_of(most):
         common = {"n": 40, "leaks": "high"}
         found = [Reading(name="property_auc", value=most, low=most - 0.05, high=most + 0.05, chance=0.5, **common)]
         for name in measures:
@@ -138,11 +139,12 @@ def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
 
     attack = PropertyInference(layers="each")
     defended = [
-        made.record(TopK(share=share), psnr=None, attack=attack, extra=told(0.5 + share / 2)) for share in (0.6, 0.2)
+        made.record(TopK(share=share), psnr=None, attack=attack, extra=readings_of(0.5 + share / 2))
+        for share in (0.6, 0.2)
     ]
     page = site / "layers.html"
     page.write_text(
-        report([made.record(psnr=None, attack=attack, extra=told(0.93)), *defended], gallery=lambda key: None)
+        report([made.record(psnr=None, attack=attack, extra=readings_of(0.93)), *defended], gallery=lambda key: None)
     )
     result = browse(page.as_uri(), "--dump-dom")
     assert len(re.findall(r'<figure id="plot-layers-', result.stdout)) == 3

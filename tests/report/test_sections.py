@@ -15,7 +15,7 @@ from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK, Transformation
-from leaktight.findings.column import shown
+from leaktight.findings.column import format_reading
 from leaktight.findings.redaction import number_seeds, redact_records, without_places, without_seeds
 from leaktight.learning.federated import Federated
 from leaktight.models import DLNet
@@ -87,8 +87,8 @@ def test_the_rows_of_the_verdict_are_marked(page, made):
 
 
 def test_a_reading_without_interval_is_a_number():
-    assert shown(Reading(name="psnr", value=3.0), str) == "3.0"
-    assert shown(None, str) == "-"
+    assert format_reading(Reading(name="psnr", value=3.0), str) == "3.0"
+    assert format_reading(None, str) == "-"
 
 
 def test_checks_show_what_was_found_and_whether_it_passed(page, made):

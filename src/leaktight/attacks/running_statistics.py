@@ -64,10 +64,10 @@ class RunningStatistics(Attack):
 def tells_statistics(view: View) -> bool:
     """Return whether every message in view holds running statistics, and somebody sent one."""
     exchanges = view.exchanges()
-    return bool(exchanges) and all(_sent(view.task, exchange) for exchange in exchanges)
+    return bool(exchanges) and all(_find_statistics(view.task, exchange) for exchange in exchanges)
 
 
-def _sent(task: Task, exchange: Exchange) -> dict[str, float]:
+def _find_statistics(task: Task, exchange: Exchange) -> dict[str, float]:
     """Return the running statistics of a message by wire name, each with its layer's momentum."""
     norms = task.model.batch_norms()
     momenta = {task.wire(name): norms[layer_of(name)].momentum for name in task.model.running()}
@@ -89,11 +89,11 @@ def _read(task: Task, exchange: Exchange) -> dict[str, Tensor]:
     before = _blind(task, exchange)
     return {
         name: before[name] + exchange.sent.tensors[name] / (1 - (1 - momentum) ** steps)
-        for name, momentum in _sent(task, exchange).items()
+        for name, momentum in _find_statistics(task, exchange).items()
     }
 
 
 def _blind(task: Task, exchange: Exchange) -> dict[str, Tensor]:
     """Return the running statistics that were handed out: what anybody would guess a batch's to be."""
     own = task.public_running()
-    return {name: exchange.parameters.get(name, own[name]) for name in _sent(task, exchange)}
+    return {name: exchange.parameters.get(name, own[name]) for name in _find_statistics(task, exchange)}

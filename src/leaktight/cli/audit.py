@@ -12,7 +12,7 @@ from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.own_model import set_own
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ def audit(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="One seed in place of the plan's.", show_default=False)] = None,
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     budget: Annotated[
         str | None,
@@ -123,7 +123,7 @@ def audit(
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
     ):
         if limit is not None:
             bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")

@@ -86,7 +86,7 @@ def lines_of(comparison: Comparison) -> Iterator[tuple[int, str]]:
         yield 0, f"{audit.letter}: {audit.place} ({audit.plan.title})"
     yield 0, ""
     yield 0, comparison.headline
-    shared = comparison.shared
+    shared = comparison.shared_lines
     if not shared:
         return
     for heading, lines in (

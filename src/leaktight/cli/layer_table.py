@@ -12,7 +12,7 @@ from rich.text import Text
 
 from leaktight.cli.text_table import Group, TextTable, print_item, print_lines
 from leaktight.core.display import count
-from leaktight.findings.column import measured
+from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
 from leaktight.findings.layer_risk import Correlation, LayerRow, correlations
@@ -37,7 +37,7 @@ def show(rows: Sequence[LayerRow], console: Console | None = None, asked: str = 
     for sentence in layer_sentences(rows, asked):
         _say(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
-    cells = [[row.layer, *(measured(row.readings.get(name)) for name in columns)] for row in rows]
+    cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
     _say(where, "\nWhere the leak sits:")
     print_lines(where, TextTable(["Layer", *columns.values()], [Group("", cells)]).lines(where.width))
     found = sorted(correlations(rows), key=_strength)

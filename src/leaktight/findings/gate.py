@@ -73,7 +73,7 @@ class Criterion:
     cases: tuple[Case, ...] = ()
 
     @property
-    def broken(self) -> tuple[Case, ...]:
+    def faults(self) -> tuple[Case, ...]:
         """What counts against it, if it is not met."""
         return () if self.passed else tuple(case for case in self.cases if case.breaks)
 
@@ -138,7 +138,7 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
     """
     judged = _select(summary, defences, kinds)
     without = [] if defences else list(summary.unmeasured)
-    measured = _measured(summary, judged, without)
+    measured = _coverage(summary, judged, without)
     if not judged:
         return Gate(summary, (), (measured,))
     words = [
@@ -163,7 +163,7 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
         ),
     ]
     loss = None if demands.accuracy_loss is None else _price(judged, demands.accuracy_loss)
-    found = (measured, _unfinished(summary, demands.unfinished), *words, loss)
+    found = (measured, _completeness(summary, demands.unfinished), *words, loss)
     return Gate(summary, judged, tuple(criterion for criterion in found if criterion is not None))
 
 
@@ -188,7 +188,7 @@ def _names(entry: VerdictEntry) -> tuple[str, ...]:
     return (entry.defence_name, NONE) if entry.undefended else (entry.defence_name, kind)
 
 
-def _measured(summary: SummaryFile, judged: Sequence[VerdictEntry], without: Sequence[str]) -> Criterion:
+def _coverage(summary: SummaryFile, judged: Sequence[VerdictEntry], without: Sequence[str]) -> Criterion:
     cells = summary.cells
     number = len({(one.scenario, one.defence_name) for one in judged if not one.undefended})
     total = cells.done + cells.refused + cells.failed + cells.missing
@@ -206,7 +206,7 @@ def _measured(summary: SummaryFile, judged: Sequence[VerdictEntry], without: Seq
     return Criterion("measured", about, not without, said, (*passing, *cases))
 
 
-def _unfinished(summary: SummaryFile, allowed: int | None) -> Criterion | None:
+def _completeness(summary: SummaryFile, allowed: int | None) -> Criterion | None:
     cells = summary.cells
     number = cells.failed + cells.missing
     if allowed is None:

@@ -115,8 +115,8 @@ def write_exchange(
             old = tensors_of(matching_record(name, received, content))
             before |= {prefix + array: tensor for array, tensor in old.items()}
             after |= {prefix + array: tensor for array, tensor in tensors_of(record).items()}
-        asked = _joined(received)
-        facts = facts_of((_joined(content), asked, run_config or {}), examples_in(content), known)
+        asked = _join_configs(received)
+        facts = facts_of((_join_configs(content), asked, run_config or {}), examples_in(content), known)
         return write_capture(
             folder,
             before,
@@ -169,10 +169,10 @@ def facts_of(configs: Sequence[Mapping[str, Any]], examples: int | None, known: 
 
 def round_in(received: RecordDict) -> int:
     """Return the server's round that a message's configuration names; 0 if it names none."""
-    config = _joined(received)
+    config = _join_configs(received)
     numbers = [config[name] for name in _ROUND if name in config]
     return int(numbers[0]) if numbers and isinstance(numbers[0], int) and not isinstance(numbers[0], bool) else 0
 
 
-def _joined(content: RecordDict) -> dict[str, Any]:
+def _join_configs(content: RecordDict) -> dict[str, Any]:
     return {key: value for record in content.config_records.values() for key, value in record.items()}

@@ -25,7 +25,7 @@ def render_comparison(comparison: Comparison) -> str:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    shared = comparison.shared
+    shared = comparison.shared_lines
     groups = {
         "Changed": [_shown(comparison, line) for line in shared if line.changed],
         "The same": [_shown(comparison, line) for line in shared if not line.changed],

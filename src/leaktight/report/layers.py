@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
-from leaktight.findings.column import shown
+from leaktight.findings.column import format_reading
 from leaktight.findings.display import name_of
 from leaktight.findings.kind import layer_measures
 from leaktight.findings.layer_risk import (
@@ -153,7 +153,7 @@ def _text(row: LayerRow, panel: Measure) -> str:
 
     if panel.name.startswith(MUTUAL_INFORMATION) and reading.low is not None:
         return f"{number(reading.low)} to {number(reading.value)}"
-    return shown(reading, number)
+    return format_reading(reading, number)
 
 
 def short(layer: str) -> str:

@@ -12,7 +12,7 @@ from leaktight.core.display import points
 from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.probe import OBJECTIVE, Attempt
 from leaktight.core.record import Record, Status
-from leaktight.findings.column import NOTHING, Column, shown
+from leaktight.findings.column import NOTHING, Column, format_reading
 from leaktight.findings.display import STAGES, label_of, name_of, title_of
 from leaktight.findings.flags_soundness import far_from_chance, is_exact
 from leaktight.findings.kind import LeakKind, first_kind, leak_kinds
@@ -138,17 +138,19 @@ def _of_utility(name: str) -> list[Column]:
 
     return [
         Column(name, lambda row: _use(row.utility if own(row) else None)),
-        Column(f"{name} lost (points)", lambda row: shown(row.loss if own(row) else None, points)),
+        Column(f"{name} lost (points)", lambda row: format_reading(row.loss if own(row) else None, points)),
     ]
 
 
 def _use(utility: Reading | None) -> str:
-    return shown(utility, lambda value: utility_text(Reading(name=utility.name, value=value)) if utility else NOTHING)
+    return format_reading(
+        utility, lambda value: utility_text(Reading(name=utility.name, value=value)) if utility else NOTHING
+    )
 
 
 def _other(name: str) -> Callable[[Row], str]:
     number = quantity_of(name).number
-    return lambda row: shown(row.reading(name), number)
+    return lambda row: format_reading(row.reading(name), number)
 
 
 def checks_section(page: Page) -> Section:

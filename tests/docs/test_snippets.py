@@ -27,7 +27,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {
     "README.md",
     "docs/python.md",
+    "docs/tables.md",
     "docs/team.md",
+    "docs/train.md",
     "docs/tutorials/captured.md",
     "docs/tutorials/gan.md",
     "docs/tutorials/labels.md",

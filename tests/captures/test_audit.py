@@ -247,6 +247,7 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     assert "As captured" in said.out
     assert "Report: out/report.html" in said.out
     assert "First answer, by label_reading and analytic: As captured: leaks." in said.err
+    assert said.err.index("Audit of captured messages, the cheapest attacks first: ") < said.err.index("First answer")
 
 
 def test_without_the_truth_there_may_be_nothing_to_say_first(recorded, monkeypatch, capsys):

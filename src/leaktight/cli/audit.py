@@ -127,7 +127,10 @@ def audit(
     ):
         if limit is not None:
             bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")
-        first = "" if captured is None else answer_first(plan, folder, pool, device, bar.step)
+        first = ""
+        if captured is not None:
+            begin = partial(bar.begin, workers=pool)
+            first = answer_first(plan, folder, pool, device, bar.step, begin)
         if first:
             bar.say(first)
         records = run(

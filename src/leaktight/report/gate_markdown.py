@@ -46,7 +46,7 @@ def escape(text: str) -> str:
 
 def _row(entry: VerdictEntry) -> tuple[str, ...]:
     price = "-" if entry.price is None else f"{points(entry.price)} points"
-    word = f"{entry.verdict}{', useless' if entry.learned_nothing else ''}"
+    word = f"{entry.verdict}{', useless' if entry.learned_nothing and entry.verdict != 'useless' else ''}"
     return tuple(
         map(escape, (entry.defence_name, entry.kind, word, entry.attack, f"{entry.figure} {entry.measure}", price))
     )

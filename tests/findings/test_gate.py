@@ -87,7 +87,7 @@ def test_every_interval_that_reaches_beyond_the_limit_is_said(made, summary):
     passed = hold_to(summary(records), Demands(accuracy_loss=2.5)).criteria[-1]
     assert passed.passed
     assert passed.sentence.startswith("At most, top-k (share 0.05) costs ")
-    assert passed.sentence.endswith("the interval of top-k (share 0.05) and Gaussian noise (std 1) reaches beyond.")
+    assert passed.sentence.endswith("the interval of Gaussian noise (std 1) and top-k (share 0.05) reaches beyond.")
 
 
 @pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1.0])

@@ -240,6 +240,7 @@ def script(page, text):
     return open_page.replace("</body>", f"<script>{text}</script></body>")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["whole", "passable", "swept", "few"])
 def test_nothing_keeps_anyone_from_reading_it(browse, site, report, made, whole, passable, name, scheme):

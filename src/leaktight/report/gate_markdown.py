@@ -53,7 +53,7 @@ def _row(entry: VerdictEntry) -> tuple[str, ...]:
         else Reading(name="price", value=entry.price, low=entry.price_low, high=entry.price_high)
     )
     price = "-" if loss is None else price_words(loss)
-    word = f"{entry.verdict}{', useless' if entry.learned_nothing else ''}"
+    word = f"{entry.verdict}{', useless' if entry.learned_nothing and entry.verdict != 'useless' else ''}"
     return tuple(
         map(escape, (entry.defence_name, entry.kind, word, entry.attack, f"{entry.figure} {entry.measure}", price))
     )

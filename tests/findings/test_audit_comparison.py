@@ -56,7 +56,7 @@ def test_a_changed_verdict_is_told_first_with_attack_and_price(made, audit):
 
 def test_a_model_that_learned_nothing_is_useless_here_too(made, audit):
     learned, not_learned = (made.two_principles(TOP, accuracy=accuracy) for accuracy in (0.75, 0.1))
-    line = compare([audit("A", learned), audit("B", not_learned)]).shared[0]
+    line = compare([audit("A", learned), audit("B", not_learned)]).shared_lines[0]
     assert (line.words, line.changed) == (("not broken", "useless"), True)
 
 

@@ -54,6 +54,12 @@ def test_a_changed_verdict_is_told_first_with_attack_and_price(made, audit):
     assert "not tried in A: adaptive and learned" in found.settings
 
 
+def test_a_model_that_learned_nothing_is_useless_here_too(made, audit):
+    learned, not_learned = (made.two_principles(TOP, accuracy=accuracy) for accuracy in (0.75, 0.1))
+    line = compare([audit("A", learned), audit("B", not_learned)]).shared[0]
+    assert (line.words, line.changed) == (("not broken", "useless"), True)
+
+
 def test_the_same_victims_are_paired(hits, audit):
     first = [hits(None, [1] * 8), hits(TOP, [1] * 8)]
     second = [hits(None, [1] * 8), hits(TOP, [1, 1, 0, 0, 0, 0, 0, 0])]

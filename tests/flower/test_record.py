@@ -201,6 +201,18 @@ def test_the_tap_knows_what_came_although_the_app_answers_in_its_place(by_hand, 
     assert left.tensors()["weight"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
+def test_a_round_that_nobody_names_is_not_written_as_zero(by_hand, tmp_path):
+    app = by_hand.answering(by_hand.arrays(**AFTER))
+    for _ in range(3):
+        message = by_hand.ask(by_hand.arrays(**BEFORE))
+        del message.content["config"]["server-round"]
+        tap(tmp_path)(message, by_hand.context(), app)
+    assert [capture.manifest.round for capture in read_captures(tmp_path)] == [1, 2, 3]
+    with pytest.raises(InvalidValue, match="A train message must name its round"):
+        keep_truth(tmp_path / "truth", message, by_hand.context(), torch.ones(1, 1, 2, 2), torch.tensor([0]))
+    assert not (tmp_path / "truth").exists()
+
+
 def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):
     app = by_hand.answering(by_hand.arrays(**AFTER))
     tap(tmp_path)(by_hand.ask(by_hand.arrays(**BEFORE), "evaluate"), by_hand.context(), app)

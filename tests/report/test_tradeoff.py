@@ -65,6 +65,17 @@ def test_leakage_over_strength_starts_at_no_defence_and_shows_chance(made, recor
     assert chart.panels[0].level == made.GREY
 
 
+def test_grey_dashes_are_explained_where_there_are_any(made, records, report):
+    assert section(made, records).values["chance"]
+    without = [
+        made.record(defence, psnr=None, accuracy=accuracy, extra=(Reading(name="leak_auc", value=0.9, leaks="high"),))
+        for defence, accuracy in ((None, 0.82), (TopK(), 0.8))
+    ]
+    assert not section(made, without).values["chance"]
+    assert "Grey dashes" in report(records, gallery=lambda key: None)
+    assert "Grey dashes" not in report(without, gallery=lambda key: None)
+
+
 def test_each_point_has_the_chance_level_of_its_own_row(made):
     def auc(value, chance):
         return (Reading(name="leak_auc", value=value, low=value, high=value, chance=chance, leaks="high"),)

@@ -128,6 +128,7 @@ def test_an_interrupted_audit_resumes_from_the_attackers_kept_training(
     assert timeless(resumed) == timeless(running.run(plan(probes), tmp_path / "whole"))
 
 
+@pytest.mark.long
 def test_one_worker_or_two_give_identical_records(plan: Any, tmp_path: Path) -> None:
     [one, two] = [running.run(plan(defences=(GaussianNoise(std=0.01),)), tmp_path / str(n), workers=n) for n in (1, 2)]
     assert timeless(one) == timeless(two)

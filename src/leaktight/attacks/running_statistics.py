@@ -56,7 +56,7 @@ class RunningStatistics(Attack):
             )
         return BatchStatistics(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            values=tuple(_read(view.task, exchange) for exchange in exchanges),
+            values=tuple(read_statistics(view.task, exchange) for exchange in exchanges),
             blind=tuple(_blind(view.task, exchange) for exchange in exchanges),
         )
 
@@ -78,7 +78,12 @@ def _find_statistics(task: Task, exchange: Exchange) -> dict[str, float]:
     }
 
 
-def _read(task: Task, exchange: Exchange) -> dict[str, Tensor]:
+def read_statistics(task: Task, exchange: Exchange) -> dict[str, Tensor]:
+    """Return the mean and the variance of a batch that a message's running statistics tell, by wire name.
+
+    Raises:
+        Refusal: it is an update, and nobody says of how many steps.
+    """
     facts = exchange.sent.facts
     if "local_steps" not in facts and exchange.sent.kind == "update":
         raise Refusal(

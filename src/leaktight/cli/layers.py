@@ -65,7 +65,7 @@ def layers(
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
     from leaktight.findings.layer_file import LAYERS_FILE, write_layers
-    from leaktight.findings.layer_risk import layer_rows
+    from leaktight.findings.layer_risk import asked_in, layer_rows
     from leaktight.findings.layer_words import layer_sentences
     from leaktight.models import from_text
     from leaktight.plans.layer_study import LayerStudy
@@ -98,7 +98,7 @@ def layers(
                 on_begin=lambda sound: bar.begin(sound, pool),
             )
     bar.end()
-    rows = layer_rows(records)
+    rows, asked = layer_rows(records), asked_in(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):
             typer.echo(f"{status.capitalize()}: {reason}", err=True)
@@ -110,9 +110,9 @@ def layers(
     if json:
         typer.echo((out / LAYERS_FILE).read_text(), nl=False)
     elif quiet:
-        typer.echo("\n".join([*layer_sentences(rows), f"Report: {report}"]))
+        typer.echo("\n".join([*layer_sentences(rows, asked), f"Report: {report}"]))
     else:
-        show(rows)
+        show(rows, asked=asked)
         typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

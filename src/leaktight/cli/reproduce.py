@@ -66,13 +66,14 @@ def reproduce(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.comparison_table import count_checks, show
+    from leaktight.cli.comparison_table import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.private import check_writable, write_private
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as run_paper
+    from leaktight.papers.check import tally
     from leaktight.papers.page import write_page
     from leaktight.papers.reproduction import RESULT_FILE
 
@@ -101,7 +102,7 @@ def reproduce(
     if json:
         typer.echo(result)
     elif quiet:
-        typer.echo(f"{count_checks(done.checks)}\nPage: {page}")
+        typer.echo(f"{tally(done.checks)}\nPage: {page}")
     else:
         show(chosen, done)
         typer.echo(f"\nPage: {page}\nResult: {folder / RESULT_FILE}")

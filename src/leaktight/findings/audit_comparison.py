@@ -113,8 +113,8 @@ class Line:
 
     @property
     def words(self) -> tuple[str | None, ...]:
-        """The verdict of each audit."""
-        return tuple(None if one is None else one.verdict for one in self.judgements)
+        """The word of each audit."""
+        return tuple(None if one is None else one.status for one in self.judgements)
 
     @property
     def shared(self) -> bool:

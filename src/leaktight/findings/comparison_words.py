@@ -8,6 +8,7 @@ from leaktight.core.defence import is_undefended
 from leaktight.core.display import points
 from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.audit_comparison import Comparison, Difference, Line
+from leaktight.findings.sentence import is_free
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 
@@ -31,7 +32,10 @@ def say_price(judgement: Judgement) -> str:
     loss = judgement.worst.loss
     if loss is None or judgement.beside or is_undefended(judgement.defence):
         return ""
-    return f"{points(loss.value)} points of {utility_name(loss)}"
+    name = utility_name(loss)
+    if loss.high is not None and loss.high < 0:
+        return f"{points(-loss.value)} points of {name} gained"
+    return "none seen" if is_free(loss) else f"{points(loss.value)} points of {name}"
 
 
 def say_read(difference: Difference) -> str:

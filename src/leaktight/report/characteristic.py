@@ -37,7 +37,7 @@ def characteristic_section(page: Page) -> Section | None:
         figures = [
             Figure(
                 f"plot-curve-{scenario}-{number}",
-                f"{capital(curve.family)} over {curve.field}, under {curve.attack}",
+                f"{capital(curve.family)} over {curve.field}, under the attack {curve.attack}",
                 chart,
             )
             for number, (curve, chart) in enumerate(drawn[: MOST_FIGURES - before])

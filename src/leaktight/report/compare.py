@@ -53,9 +53,9 @@ def _shown(comparison: Comparison, line: Line) -> dict[str, Any]:
         entries.append(
             {
                 "letter": audit.letter,
-                "word": judgement.verdict,
+                "word": judgement.status,
                 "tone": tone_of(judgement),
-                "useless": judgement.worst.useless,
+                "useless": judgement.worst.useless and judgement.status != "useless",
                 "got": say_got(line, judgement),
                 "price": say_price(judgement),
                 "said": [capital(text) for text in said if text],

@@ -33,7 +33,12 @@ _OFF = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself soon, and warns of until then
 }
-_PATIENT = {"RAY_worker_register_timeout_seconds": "300", "RAY_gcs_rpc_server_connect_timeout_s": "60"}
+_PATIENT = {
+    "RAY_worker_register_timeout_seconds": "300",
+    "RAY_gcs_rpc_server_connect_timeout_s": "60",
+    # Ray would run workers at 15, where they stand still while anything else computes.
+    "RAY_worker_niceness": "0",
+}
 
 
 def private_environment(environment: MutableMapping[str, str] | None = None, token: Path | None = None) -> None:

@@ -1,4 +1,5 @@
 import inspect
+from typing import Literal
 
 import pytest
 import torch
@@ -223,13 +224,15 @@ def test_what_promises_nothing_is_not_doubted_for_it(made, defence):
 class Lawful(Defence):
     """A defence of another package that promises differential privacy."""
 
+    kind: Literal["test_lawful"] = "test_lawful"
+
     @property
     def promise(self):
         return "dp"
 
 
 def test_a_promise_of_another_package_needs_its_own_epsilon(made):
-    plain, chain = Lawful(kind="test_lawful"), Chain(links=(DPSGD(), Lawful(kind="test_lawful")))
+    plain, chain = Lawful(), Chain(links=(DPSGD(), Lawful()))
     spent = {"dp_sgd.epsilon": 3.0}
     for record in (made.record(plain), made.record(chain, notes=spent)):
         (flag,) = privacy_without_epsilon([record])

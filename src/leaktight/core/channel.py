@@ -169,7 +169,8 @@ class Channel:
     """How a message comes about under a defence, moment by moment.
 
     Args:
-        outcomes: what may become of each example before a step, drawn for each example; none if examples stay as they are.
+        outcomes: what may become of each example before a step, drawn for each example by itself; none if examples
+            stay as they are.
         lasting: whether the outcome of each example is drawn once, and is the same in all messages of its sender.
         private_task: whether the sender trains on a task of its own, made by `on_task` from secrets that it keeps over
             all messages.

@@ -12,7 +12,7 @@ from leaktight.core.draws import Draws
 from leaktight.core.local import Memory
 from leaktight.core.secure import KEY_BYTES, SecretKey
 
-SECRET = "secret"
+KEPT = "seed of draws"
 _BYTE = 256
 
 
@@ -60,8 +60,8 @@ def lasting_draws(images: Tensor, memory: Memory, fresh: Draws) -> EachImage:
         >>> torch.equal(first, again)
         True
     """
-    if SECRET not in memory:
-        memory[SECRET] = fresh.integers(_BYTE, (KEY_BYTES,))
-    key = SecretKey(bytes(memory[SECRET].tolist()))
+    if KEPT not in memory:
+        memory[KEPT] = fresh.integers(_BYTE, (KEY_BYTES,))
+    key = SecretKey(bytes(memory[KEPT].tolist()))
     pixels = images.detach().to("cpu", torch.float32).contiguous().numpy()
     return EachImage([key.derive(hashlib.sha256(image.tobytes()).hexdigest()).draws() for image in pixels])

@@ -73,12 +73,14 @@ class SearchSize(Value):
         images: on how many images each is scored.
         epochs: how long the model is trained on a tenth of the data that scores privacy.
         method: `racing`, or `random` as published, which scores every candidate on all images.
+        batches: over how many batches the accuracy score is a mean.
     """
 
     candidates: int
     images: int
     epochs: int
     method: Method = "racing"
+    batches: int = 10
 
 
 class Strength(Value):

@@ -38,6 +38,9 @@ def make_search(study: Study, subject: Subject) -> Search:
         images=size.images,
         epochs=size.epochs,
         method=size.method,
+        batches=size.batches,
+        # Algorithm 1 chooses by scores alone.
+        trained=0,
         seed=study.seed,
         device=study.device,
     )

@@ -76,8 +76,8 @@ def remarks_of(result: Result) -> list[str]:
     few = []
     if len(result.chosen) < result.search.policies:
         few = [
-            f"{result.search.policies} policies were asked for; no other is more private than images as they are, keeps "
-            "the accuracy and shares no function."
+            f"{result.search.policies} policies were asked for; no other is more private than images as they are, "
+            "keeps the accuracy and shares no function."
         ]
     return [*few, *result.doubts, str(read_prediction())]
 

@@ -20,8 +20,8 @@ class ScoreTask:
     """A policy to score on some of the images.
 
     Args:
-        what: `privacy` gives a score for each image, `accuracy` one for each batch, `training` 1 for each held-out image
-            that a model tells right which learned from changed images, else 0.
+        what: `privacy` gives a score for each image, `accuracy` one for each batch, `training` 1 for each image that a
+            model which learned from changed images tells right, else 0.
         start: the first image.
         stop: the image after the last.
         acts: the policy in its canonical form; empty for images as they are.

@@ -41,6 +41,6 @@ def doubts(batches: Tensor, scores: Sequence[float], threshold: float) -> Iterat
         spread = batches.std().item() / abs(base)
         if spread > threshold - 1:
             yield (
-                f"The accuracy score differs by {spread:.0%} from batch to batch, where {threshold - 1:.0%} decide; the "
-                "mean over batches differs less."
+                f"The accuracy score differs by {spread:.0%} from batch to batch, where {threshold - 1:.0%} decide; "
+                "the mean over batches differs less."
             )

@@ -23,7 +23,6 @@ from leaktight.metrics.tracing import TracingDistance, trace
 __all__ = [
     "MSE",
     "PSNR",
-    "PSNRAboveChance",
     "SSIM",
     "Claim",
     "Comparison",
@@ -35,6 +34,7 @@ __all__ = [
     "LeakAUCPasses",
     "NearestPrivate",
     "NormHistogram",
+    "PSNRAboveChance",
     "Perturbation",
     "PrivacyAware",
     "PropertyAuc",

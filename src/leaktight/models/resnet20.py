@@ -46,8 +46,9 @@ class ResNet20(Network):
     Args:
         width: multiplies the channels of all stages; 4 is the wide form of the inversion studies.
         norm: `group` (default), `batch` for batch norm in evaluation mode, `running` for batch norm in training mode
-            with running statistics, or `none`. The papers attack with batch norm in evaluation mode. From its starting statistics that is nearly no norm at all: on digits of 32x32, plain
-            SGD at a rate of 0.1 learns with `group` (86 % after six epochs) and diverges with the other two.
+            with running statistics, or `none`. The papers attack with batch norm in evaluation mode. From its starting
+            statistics that is nearly no norm at all: on digits of 32x32, plain SGD at a rate of 0.1 learns with `group`
+            (86 % after six epochs) and diverges with `batch` and `none`.
 
     Example:
         >>> model = ResNet20().build((3, 32, 32), classes=10, seed=0)

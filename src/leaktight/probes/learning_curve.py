@@ -64,8 +64,10 @@ class LearningCurve(Probe):
             parameters = run.public.model_state(tensors)
             for whose, batch in (("", public), ("own_", own)):
                 [accuracy] = utility(run.public, parameters, batch)
-                for reading in (accuracy, mean_loss(run.public, parameters, batch)):
-                    readings.append(reading.model_copy(update={"name": f"{whose}{reading.name}_after_{played}"}))
+                readings += [
+                    reading.model_copy(update={"name": f"{whose}{reading.name}_after_{played}"})
+                    for reading in (accuracy, mean_loss(run.public, parameters, batch))
+                ]
         return Finding(tuple(readings))
 
 

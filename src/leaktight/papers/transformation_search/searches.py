@@ -18,7 +18,8 @@ SEARCH, FILE = "search", "policy.toml"
 def prepare(setup: Study, folder: Path, workers: Workers = 1, progress: Progress | None = None) -> Study:
     """Search the policies of every subject, each in a folder of its own, and return the study that knows them.
 
-    It also knows the model that was semi-trained for the focus. What a search has done is kept there, so that it is not done again.
+    It also knows the model that was semi-trained for the focus. What a search has done is kept there, so that it is not
+    done again.
     """
     hybrids, models = {}, {}
     for number, subject in enumerate(setup.subjects, start=1):

@@ -40,8 +40,8 @@ def report(
     claim: Annotated[
         str | None,
         typer.Option(
-            help="Judge each defence of images by Gao et al. 2021, Definition 2: as 10,0.1,0.02, PSNR below 10 dB for all "
-            "but 0.1 of the images at a loss of accuracy below 0.02.",
+            help="Judge each defence of images by Gao et al. 2021, Definition 2: as 10,0.1,0.02, PSNR below 10 dB for "
+            "all but 0.1 of the images at a loss of accuracy below 0.02.",
             metavar="DB,SHARE,LOSS",
         ),
     ] = None,

@@ -17,6 +17,7 @@ from leaktight.core.local import Local
 from leaktight.core.task import Batch
 from leaktight.data import Digits, Npz
 from leaktight.defences import Transformation
+from leaktight.learning import Adam
 from leaktight.models import MLP
 from leaktight.running import fingerprint
 from leaktight.running.file_cache import Folder
@@ -230,7 +231,9 @@ def test_if_no_choice_is_possible_one_sentence_says_why(tmp_path: Path, monkeypa
 
 
 def test_brief_training_runs_choose_among_the_most_private(tmp_path: Path) -> None:
-    tried = SETTINGS.model_copy(update={"trained": 3, "steps": 60, "loss": 0.1, "policies": 1})
+    tried = SETTINGS.model_copy(
+        update={"trained": 3, "steps": 60, "loss": 0.3, "policies": 1, "optimiser": Adam(learning_rate=0.03)}
+    )
     out = tmp_path / "policy.toml"
     result = search(tried, out)
     hits = {tuple(line["acts"]): line["scores"] for line in lines(out) if line["what"] == "training"}
@@ -242,7 +245,7 @@ def test_brief_training_runs_choose_among_the_most_private(tmp_path: Path) -> No
     [chosen] = result.chosen
     own = sum(hits[candidate(chosen.policy).acts]) / 288
     assert (chosen.learned, chosen.cost) == (pytest.approx(own), pytest.approx(plain - own))
-    assert plain - own <= 0.1
+    assert plain - own <= 0.3
     low, high = chosen.cost_interval
     assert low is not None
     assert high is not None

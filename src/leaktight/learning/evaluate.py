@@ -100,6 +100,11 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
         >>> reading.name, reading.value, reading.chance
         ('accuracy', 1.0, 0.5)
     """
+    return (accuracy_reading(hits_of(task, parameters, batch, chunk), batch.labels, keep),)
+
+
+def hits_of(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> Tensor:
+    """Return for each example whether a task with these parameters tells it right; the arguments are `utility`'s."""
     _check_some(batch.labels)
     if chunk < 1:
         raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
@@ -108,7 +113,7 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
         for start in range(0, len(batch), chunk):
             part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
             correct.append(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).cpu())
-    return (accuracy_reading(torch.cat(correct), batch.labels, keep),)
+    return torch.cat(correct)
 
 
 def mean_loss(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> Reading:

@@ -7,12 +7,11 @@ import hashlib
 from collections import OrderedDict
 
 import numpy as np
-import torch
 
 from leaktight.core.draws import public_draws
 from leaktight.core.message import Tensors
 from leaktight.core.task import Batch
-from leaktight.learning.evaluate import hits
+from leaktight.learning.evaluate import hits_of
 from leaktight.probes.accuracy_score import accuracy_score
 from leaktight.probes.privacy_score import privacy_scores
 from leaktight.search.candidates import Indices
@@ -26,7 +25,6 @@ from leaktight.transforms.policy import Policy, apply_function
 
 MEMORY = 256 * 2**20
 """How many bytes of transformed images are kept, the latest used ones."""
-TESTED_AT_ONCE = 500
 
 
 class Scorer:
@@ -105,10 +103,5 @@ class Scorer:
             return dataclasses.replace(batch, inputs=policy.apply(batch.inputs, draws))
 
         learned = train(search, own.task, own.training, search.steps, change)
-        with torch.no_grad():
-            outputs = [
-                own.task.predict(own.task.forward(learned, part.to(own.task.device)))
-                for part in torch.split(own.held_out.inputs, TESTED_AT_ONCE)
-            ]
         self.scored += 1
-        return tuple(hits(torch.cat(outputs).cpu(), own.held_out.labels.cpu()).double().tolist())
+        return tuple(hits_of(own.task, learned, own.held_out).double().tolist())

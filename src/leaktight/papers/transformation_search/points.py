@@ -50,7 +50,8 @@ def plans(study: Study) -> Plans:
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each random policy, after none."""
     rows: list[Row] = []
-    for draw, policies in enumerate([[None], *compared_draws(study)]):
+    draws: list[list[Policy | None]] = [[None], *(list[Policy | None](draw) for draw in compared_draws(study))]
+    for draw, policies in enumerate(draws):
         for policy in policies:
             row: Row = {**audits.place_of(study.focus), "policy": audits.name_of(policy), "draw": draw or None}
             for similarity in SIMILARITIES:

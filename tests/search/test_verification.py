@@ -27,6 +27,7 @@ def test_the_attacker_knows_the_policy_and_attacks_both_models() -> None:
     ]
 
 
+@pytest.mark.long
 def test_one_layer_gives_images_away_whatever_they_went_through(tmp_path: Path) -> None:
     found = verify(SEARCH, POLICY, tmp_path / "audit", rounds=3, victims=2)
     assert found.failed == ()

@@ -46,7 +46,7 @@ def test_images_of_all_seeds_count_and_no_defence_is_not_judged() -> None:
     [judged] = judge_claim(records(), CLAIM)
     assert (judged.verdict.verdict, judged.verdict.used.n) == ("holds", 40)
     assert judged.verdict.loss.value == pytest.approx(0.01)
-    assert str(judged).startswith("gaussian_noise std=0.1, analytic, before training, batches of 1: The defence is ")
+    assert str(judged).startswith("Gaussian noise (std 0.1), analytic, before training, batches of 1: The defence is ")
 
 
 def test_what_is_rebuilt_or_dear_is_not_privacy_aware() -> None:

@@ -51,6 +51,8 @@ def settings(candidates: int) -> Search:
         epochs=12,
         optimiser=Adam(learning_rate=0.003),
         threshold=1.5,
+        batches=1,
+        trained=0,
     )
 
 

@@ -5,6 +5,7 @@ import torch
 
 from leaktight.attacks import GradientMatching, SearchGuardedLBFGS
 from leaktight.attacks.hypotheses import guess_hypotheses
+from leaktight.attacks.objective import surprise
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import GaussianNoise, Transformation
@@ -67,3 +68,25 @@ def test_all_messages_are_heard_where_outcomes_are_never_revised(observe):
     assert answer.objective is not None
     assert each.objective is not None
     assert bool((answer.objective.view(2, 3)[:, 0] > each.objective.view(2, 3).amax(1)).all())
+
+
+def test_an_outcome_that_lasts_is_chosen_once_for_all_messages(observe):
+    defence = Transformation(policy="0+15", draw="once")
+    run = observe(victims=2, rounds=3, shape=(3, 8, 8), defence=defence)
+    used = [run.truths["client-0", number].used.inputs for number in range(3)]
+    assert torch.equal(used[0], used[1])
+    view = EVERYTHING.view(run)
+    [(_, victims)] = JOINED.cases(view, view.exchanges(), stream(0))
+    hypotheses = guess_hypotheses(victims, 3, stream(0), revised=True)
+    assert bool((hypotheses.heard == 1).all())
+    objective = JOINED.objective(victims, view)
+    problem = objective.problem(hypotheses)
+    points, owners = JOINED.starts(objective, 3, stream(0)), torch.arange(2).repeat_interleave(3)
+    assert problem.revise is not None
+    revised = problem.revise(points, owners, problem.rows)
+    for choices in (problem.rows, revised):
+        assert torch.equal(choices["choice 0"], choices["choice 1"])
+        assert torch.equal(choices["choice 0"], choices["choice 2"])
+    # One draw costs its surprise once, not once for each message.
+    assert surprise(victims.replay, problem.rows["choice 0"][0]) > 0
+    assert surprise(victims.replay, problem.rows["choice 0"][0], 1) == 0

@@ -15,6 +15,7 @@ from leaktight.attacks import Analytic
 from leaktight.attacks.presets import PRESETS
 from leaktight.cli.export import COLUMNS
 from leaktight.cli.listing import FAMILIES
+from leaktight.cli.report import NOT_JUDGED
 from leaktight.core import registry
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
@@ -163,6 +164,17 @@ def test_report_says_where_it_is(leaktight: Call, audited: Path, tmp_path: Path)
     said = leaktight("report", str(audited), "--redact", "--out", "mine.html")
     assert (said.code, said.out) == (0, "mine.html\n")
     assert "<html" in (tmp_path / "mine.html").read_text()
+
+
+def test_a_claim_is_judged_or_refused_in_a_sentence(leaktight: Call, audited: Path) -> None:
+    said = leaktight("report", str(audited), "--claim", "10,0.1,0.02")
+    assert said.code == 0
+    lines = said.out.splitlines()[1:]
+    assert lines
+    assert all("-privacy-aware. Below 10 dB: " in line for line in lines) or lines == [NOT_JUDGED]
+    wrong = leaktight("report", str(audited), "--claim", "10,0.1")
+    assert wrong.code == 2
+    assert "The `--claim` must be a PSNR in dB, a share of images and a loss of accuracy" in wrong.err
 
 
 def test_terminal_report_and_file_share_one_summary(

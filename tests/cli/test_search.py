@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
@@ -15,14 +14,18 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from leaktight.cli.main import main
-from leaktight.cli.policy_result import as_json, show, words_of
+from leaktight.cli.policy_result import UNVERIFIED, as_json, show, words_of
+from leaktight.core.metric import Reading
 from leaktight.data import Photos
 from leaktight.models import DLNet
-from leaktight.search import Result, Search
+from leaktight.search import Result, Search, Verification
+from leaktight.search.prediction import read_prediction
 from leaktight.search.result import Scored
+from leaktight.search.verification import Attacked
 from leaktight.transforms import Policy
 
 FEW = [
@@ -39,6 +42,12 @@ FEW = [
     "1",
     "--threshold",
     "3",
+    "--trained",
+    "2",
+    "--steps",
+    "20",
+    "--loss",
+    "1",
 ]
 
 
@@ -50,6 +59,9 @@ def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys
     policy = tomllib.loads(out.read_text())["policy"]
     assert said.out.startswith(f"Policy {policy}: {Policy.of(policy).words}.\n")
     assert "12 candidates drawn; " in said.out
+    assert str(read_prediction()) in said.out
+    assert f"Eight images before and after it: {tmp_path / 'policy.png'}" in said.out
+    assert " points less (" in said.out
     for one in [*policy.split("+"), "as it is"]:
         assert any(line.startswith(f"{one} ") for line in said.out.splitlines())
     snippet = said.out.partition("[[defences]]")[2].partition("In PyTorch")[0]
@@ -65,17 +77,24 @@ def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys
     assert (found["policy"], found["words"]) == (policy, Policy.of(policy).words)
     assert found["untransformed"]["relative_accuracy"] == 1
     assert main([*FEW, "--workers", "1", "--out", str(out), "--quiet"]) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        f"Policy {policy}: {Policy.of(policy).words}",
-        f"Written to {out}",
-    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"Policy {policy}: {Policy.of(policy).words}", f"Written to {out}"]
+    assert lines[-1] == UNVERIFIED
+    with Image.open(tmp_path / "policy.png") as sheet:
+        assert sheet.size == (8 * 68 + 4, 2 * 68 + 4)
+        above, below = sheet.crop((4, 4, 68, 68)), sheet.crop((4, 72, 68, 136))
+        assert above.tobytes() != below.tobytes()
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_policy_that_hides_nothing_is_warned_of_last(width: int) -> None:
-    settings = Search(data=Photos(), model=DLNet(), candidates=12)
-    scored = Scored("4-21-45", 0.9, (0.8, 1.0), -47.3243), Scored("23-48-24", 0.8, (0.7, 0.9), -50.0)
-    result = Result(settings, scored, Scored("", 0.5, (0.4, 0.6), -45.0), 24, 22, 7, 6, 500)
+def test_what_is_known_of_scores_is_said_and_what_attacks_found_comes_last(width: int) -> None:
+    settings = Search(data=Photos(), model=DLNet(), candidates=12, policies=3)
+    scored = (
+        Scored("4-21-45", 0.9, (0.8, 1.0), -47.3243, 0.61, 0.021, (-0.012, 0.054)),
+        Scored("23-48-24", 0.8, (0.7, 0.9), -50.0, 0.6, 0.031, (None, None)),
+    )
+    doubt = "The accuracy score says little here: it passed all of 22 random policies."
+    result = Result(settings, scored, Scored("", 0.95, (0.9, 1.0), -45.0, 0.631), 24, 22, 7, 6, 500, 5, (doubt,))
     text = StringIO()
     show(result, Path("policy.toml"), Console(file=text, force_terminal=True, width=width, color_system=None))
     shown = text.getvalue()
@@ -87,12 +106,33 @@ def test_a_policy_that_hides_nothing_is_warned_of_last(width: int) -> None:
     assert "24 candidates drawn (12, and more because too few would do); 22 do different things" in said
     assert " 1.05" in shown
     assert "-47" not in shown
-    assert said.endswith("before you use it.")
-    assert "Warning: this policy is no more private than images as they are." in said
+    assert said.endswith(UNVERIFIED)
+    assert "3 policies were asked for; no other is more private than images as they are" in said
+    assert doubt in said
+    assert str(read_prediction()) in said
     assert max(map(len, shown.splitlines())) <= width
-    better = dataclasses.replace(result, untransformed=Scored("", 0.95, (0.9, 1.0), -45.0))
-    assert "Warning" not in words_of(better, Path("policy.toml"))[-1]
-    assert json.loads(as_json(better, Path("policy.toml")))["more_private"] is True
+    psnr = Reading(name="psnr", value=21.5, low=20.0, high=23.0, chance=14.0, leaks="high")
+    found = Verification(
+        (Attacked("initial", 24.0, psnr, 14.0, 2.5, (1.0, 4.0)),),
+        0.61,
+        0.65,
+        Reading(name="accuracy_lost", value=0.04, low=0.02, high=0.06),
+        ("It broke.",),
+    )
+    words = words_of(result, Path("policy.toml"), found)
+    assert words[-4:] == [
+        "Attacked before the training: PSNR 24.0 dB without the policy, 21.5 with it, 14.0 by the best answer that needs "
+        "no message. It hides 2.5 dB (1.0 to 4.0). Images are still rebuilt.",
+        "It costs 4.0 points of accuracy (2.0 to 6.0): 65.0% without, 61.0% with the policy.",
+        "Not measured: It broke.",
+        "All of it: leaktight report policy.verified",
+    ]
+    told = json.loads(as_json(result, Path("policy.toml"), found))
+    assert told["doubts"] == [doubt]
+    assert told["prediction"]["interval"][0] < told["prediction"]["r"] < told["prediction"]["interval"][1]
+    assert told["verification"]["attacked"][0]["rebuilt"] is True
+    assert told["verification"]["accuracy_lost_interval"] == [0.02, 0.06]
+    assert json.loads(as_json(result, Path("policy.toml")))["verification"] is None
 
 
 @pytest.mark.parametrize(
@@ -138,6 +178,8 @@ SLOW = [
     "0",
     "--threshold",
     "100",
+    "--trained",
+    "0",
 ]
 
 

@@ -56,6 +56,7 @@ def levels(images: Tensor) -> Tensor:
         Transformation(policy=HYBRID, crop_flip=True),
         Transformation(policy=Policy.of("9-15"), probability="listed"),
         Transformation(policy=Policy.of("0")),
+        Transformation(policy=HYBRID, draw="once"),
     ],
     ids=str,
 )
@@ -103,6 +104,24 @@ def test_no_original_is_trained_on_and_steps_of_one_round_differ() -> None:
     assert not torch.equal(first, second)
     for used in (first, second):
         assert not any(torch.equal(one, two) for one, two in zip(used, levels(raw.inputs), strict=True))
+
+
+def test_what_is_drawn_once_is_the_same_in_every_round_and_another_for_another_party() -> None:
+    raw, party, defence = batch(), local(), Transformation(policy=HYBRID, draw="once")
+    first = defence.on_batch(raw, party).inputs
+    party.begin(7)
+    assert torch.equal(defence.on_batch(raw.take(torch.arange(31, -1, -1)), party).inputs, first.flip(0))
+    assert not torch.equal(defence.on_batch(raw, local(seed=1)).inputs, first)
+    assert not defence.redraws
+    assert Transformation(policy=HYBRID).redraws
+    assert "draw" not in Transformation(policy=HYBRID).to_dict()
+
+
+def test_the_channel_says_whether_draws_last() -> None:
+    once, each = (Transformation(policy=HYBRID, draw=draw) for draw in ("once", "each_step"))
+    channels = [Chain(links=links).channel(toy_task()) for links in ((once,), (once, once), (once, each), (each,))]
+    assert [channel.lasting for channel in channels] == [True, True, False, False]
+    assert not Chain(links=(GaussianNoise(std=0.1),)).channel(toy_task()).lasting
 
 
 def test_the_message_is_the_gradient_of_the_changed_images() -> None:

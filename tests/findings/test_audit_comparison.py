@@ -48,7 +48,7 @@ def test_a_changed_verdict_is_told_first_with_attack_and_price(made, audit):
     assert (changed.defence, changed.words, changed.changed) == ("top-k (share 0.3)", ("leaks", "not broken"), True)
     assert say_words(found, changed) == "A leaks, B not broken"
     assert [say_got(changed, one) for one in changed.judgements] == ["all 8 by dlg2019", "none of 8 by adaptive"]
-    assert [say_price(one) for one in changed.judgements] == ["0.0 points of accuracy", "5.0 points of accuracy"]
+    assert [say_price(one) for one in changed.judgements] == ["none seen", "5.0 points of accuracy"]
     assert found.headline == "1 of 3 shared verdicts changed between A and B."
     assert [line.changed for line in found.shared_lines] == [True, False, False]
     assert "not tried in A: adaptive and learned" in found.settings
@@ -56,7 +56,7 @@ def test_a_changed_verdict_is_told_first_with_attack_and_price(made, audit):
 
 def test_a_model_that_learned_nothing_is_useless_here_too(made, audit):
     learned, not_learned = (made.two_principles(TOP, accuracy=accuracy) for accuracy in (0.75, 0.1))
-    line = compare([audit("A", learned), audit("B", not_learned)]).shared[0]
+    line = compare([audit("A", learned), audit("B", not_learned)]).shared_lines[0]
     assert (line.words, line.changed) == (("not broken", "useless"), True)
 
 

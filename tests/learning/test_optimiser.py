@@ -91,3 +91,15 @@ def test_under_fedsgd_a_training_decays() -> None:
 def test_the_factor_must_shorten() -> None:
     with pytest.raises(InvalidValue, match="The `factor` of decayed_sgd must be below 1"):
         DecayedSgd(factor=1.0)
+
+
+def test_weights_decay_as_torch_s_and_whoever_knows_the_protocol_knows() -> None:
+    decayed = DecayedSgd(learning_rate=0.4, rounds=(2,), weight_decay=0.5)
+    assert decayed.at(2) == Sgd(learning_rate=0.2, weight_decay=0.5)
+    leaf = torch.ones(1, requires_grad=True)
+    leaf.grad = torch.zeros(1)
+    Sgd(learning_rate=0.2, weight_decay=0.5).over([leaf]).step()
+    assert leaf.item() == pytest.approx(0.9)
+    assert Sgd(weight_decay=0.5).facts()["weight_decay"] == 0.5
+    assert "weight_decay" not in Sgd().facts()
+    assert "weight_decay" not in Sgd().to_dict()

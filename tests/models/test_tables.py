@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from leaktight.core.training_mode import BatchNorm
 from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, FaceAlexNet, FCNet, LeNet, ResNet20, VGG11Net
 from leaktight.models.layers import FixedBatchNorm, he, norm, uniform
 from leaktight.models.stack import stack
@@ -172,7 +173,10 @@ def test_convnet_has_the_stated_channels_and_a_head_of_36_times_the_width(width)
     assert sizes(model, (3, 32, 32)) == squares(32, 32, 32, 32, 32, 32, 10, 10, 10, 3)
 
 
-@pytest.mark.parametrize(("kind", "layer"), [("group", nn.GroupNorm), ("batch", nn.BatchNorm2d), ("none", nn.Identity)])
+@pytest.mark.parametrize(
+    ("kind", "layer"),
+    [("group", nn.GroupNorm), ("batch", nn.BatchNorm2d), ("running", BatchNorm), ("none", nn.Identity)],
+)
 def test_convnet_has_the_chosen_norm_between_each_convolution_and_its_relu(kind, layer):
     layers = [
         each for each in ConvNet(norm=kind).build((3, 32, 32), 10, seed=0).body if not isinstance(each, nn.MaxPool2d)
@@ -182,7 +186,7 @@ def test_convnet_has_the_chosen_norm_between_each_convolution_and_its_relu(kind,
     assert [type(each) for each in layers[2:24:3]] == [nn.ReLU] * 8
 
 
-@pytest.mark.parametrize("kind", ["group", "batch"])
+@pytest.mark.parametrize("kind", ["group", "batch", "running"])
 def test_resnet20_has_as_many_parameters_as_its_paper_says(kind):
     convolutions = 27 * 16 + 6 * 9 * 16**2 + 9 * 16 * 32 + 5 * 9 * 32**2 + 9 * 32 * 64 + 5 * 9 * 64**2
     norms = 2 * (16 * 7 + 32 * 6 + 64 * 6)

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import torch
+from torch import nn
 
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.message import Kind
@@ -33,7 +34,7 @@ def test_values_are_shares_of_right_answers_of_what_was_handed_out(run: Run) -> 
     everything = LearningCurve(examples=10_000)
     found = {reading.name: reading for reading in everything.read(run, stream(0, "curve")).readings}
     handed = [message for message in run.transcript if message.kind is Kind.PARAMETERS]
-    assert len(found) == 2 * len(handed) == 6
+    assert len(found) == 4 * len(handed) == 12
     for message in handed:
         with torch.no_grad():
             outputs = run.public.forward(run.public.model_parameters(message.tensors), run.auxiliary.inputs)
@@ -42,6 +43,11 @@ def test_values_are_shares_of_right_answers_of_what_was_handed_out(run: Run) -> 
         assert reading.value == pytest.approx(right / len(run.auxiliary))
         assert (reading.low, reading.high) == pytest.approx(wilson(right, len(run.auxiliary)))
         assert reading.n == len(run.auxiliary)
+        loss, wanted = found[f"loss_after_{message.round}"], nn.functional.cross_entropy(outputs, run.auxiliary.labels)
+        assert loss.value == pytest.approx(wanted.item(), rel=1e-5)
+        assert loss.low is not None
+        assert loss.high is not None
+        assert loss.low < loss.value < loss.high
 
 
 def test_own_examples_are_what_senders_own_or_else_all_that_they_sent_about(run: Run) -> None:

@@ -210,3 +210,13 @@ def test_policies_are_scored_on_the_same_examples_from_the_same_noise(
     for probe in (one, other):
         probe.read(run, stream(0, probe.draws))
     assert all(torch.equal(first, second) for first, second in zip(*seen, strict=True))
+
+
+def test_the_curve_ends_at_the_image_and_its_area_is_the_score(run: Run) -> None:
+    plain, *points = PrivacyScore(samples=8, blends=5, curve=True).read(run, stream(0, "score")).readings
+    assert [reading.name for reading in points] == [f"similarity_at_{way}" for way in ("0", "0.25", "0.5", "0.75", "1")]
+    values = [reading.value for reading in points]
+    assert values[-1] == pytest.approx(1.0)
+    assert plain.value == pytest.approx(sum(values[1:-1]) / 4 + (values[0] + values[-1]) / 8)
+    [alone] = PrivacyScore(samples=8, blends=5).read(run, stream(0, "score")).readings
+    assert alone == plain

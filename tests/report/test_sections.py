@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from leaktight import models
 from leaktight.attacks import preset
+from leaktight.captures import Captured
 from leaktight.core.defence import Undefended
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Reading
@@ -148,6 +150,26 @@ def test_a_table_without_prices_has_no_column_for_them(report, made):
 def test_a_scenario_that_a_plan_only_numbers_is_named_by_its_kind(page, made):
     values = parameters_section(page([made.record()])).values
     assert [value["name"] for value in values["groups"]["Scenarios"]] == ["handmade"]
+
+
+def test_where_nobody_judged_no_row_is_bold_and_nothing_says_so(page, report, made):
+    left = (Reading(name="objective", value=1e-9, n=4), Reading(name="diverged", value=0, n=4))
+    blind = made.record(psnr=None, accuracy=None, extra=left)
+    assert not table_section(page([blind])).values["bold"]
+    assert "Bold rows" not in report([blind], gallery=lambda key: None)
+    assert "1 cell was measured" in report([blind], gallery=lambda key: None)
+
+
+def test_a_page_about_captured_messages_speaks_of_no_training(report, made):
+    captured = Captured(folder="recorded", model=models.Factory(function="package.module:function"))
+    lead = re.search(
+        r'<p class="lead">(.*?)</p>', report([made.record(psnr=None, scenario=captured)], gallery=lambda key: None)
+    )[1]
+    assert lead == "What these captured messages give away to an attacker who reads them."
+    assert (
+        "of this training"
+        in re.search(r'<p class="lead">(.*?)</p>', report([made.record()], gallery=lambda key: None))[1]
+    )
 
 
 def test_a_table_can_be_saved_and_no_cell_becomes_a_formula():

@@ -50,6 +50,27 @@ def test_where_the_test_part_is_small_they_are_training_images_that_are_not_trai
         material(settings(data=Photos(), images=30, share=0.99))
 
 
+def test_batches_of_the_accuracy_score_are_disjoint_where_there_are_enough_images() -> None:
+    enough, few = (material(settings(images=20, batches=batches)) for batches in (10, 30))
+    assert enough.batches.shape == (10, 20)
+    assert len(enough.batches.unique()) == len(enough.pool) == 200
+    assert len(few.pool) == len(Digits().load().test) - ATTACKED
+    for made in (enough, few):
+        assert torch.equal(made.batches[0], torch.arange(20))
+        assert all(len(batch.unique()) == 20 for batch in made.batches)
+        assert torch.equal(made.signs[:, :20], enough.signs[:, :20])
+        assert torch.equal(made.examples.inputs, enough.examples.inputs)
+
+
+def test_brief_training_is_tested_on_training_images_that_it_does_not_see() -> None:
+    data, made = Digits().load(), material(settings())
+    learned, held = (places(batch.inputs, data.train.inputs) for batch in (made.training, made.held_out))
+    assert len(made.held_out) == round(0.2 * len(data.train))
+    assert len(made.training) + len(made.held_out) == len(data.train)
+    assert learned
+    assert learned.isdisjoint(held)
+
+
 def test_the_seed_decides_images_noise_and_signs() -> None:
     one, again, other = (material(settings(seed=seed)) for seed in (0, 0, 1))
     for name in ("noise", "signs"):

@@ -17,6 +17,7 @@ from leaktight.core.local import Local
 from leaktight.core.task import Batch
 from leaktight.data import Digits, Npz
 from leaktight.defences import Transformation
+from leaktight.learning import Adam
 from leaktight.models import MLP
 from leaktight.running import fingerprint
 from leaktight.running.file_cache import Folder
@@ -28,11 +29,14 @@ from leaktight.running.worker_pool import PoolResult
 from leaktight.search import Result, Search, search, write_policy
 from leaktight.search.candidates import candidate
 from leaktight.search.material import material
+from leaktight.search.measurement import Measurement
 from leaktight.search.score_task import ImageScores, ScoreTask
 from leaktight.search.score_worker import ScoreWorker, load_scorer, search_setup
 from leaktight.search.scorer import Scorer
 
-SETTINGS = Search(data=Digits(), model=MLP(hidden=(8,)), images=16, candidates=24, epochs=2, threshold=2.0)
+SETTINGS = Search(
+    data=Digits(), model=MLP(hidden=(8,)), images=16, candidates=24, epochs=2, threshold=2.0, trained=0, batches=2
+)
 
 
 def lines(out: Path) -> list[dict[str, object]]:
@@ -48,19 +52,24 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 def test_the_exhaustive_choice_is_the_best_that_shares_no_function(found: tuple[Path, Result]) -> None:
     out, result = found
     held = lines(out)
-    accuracy = {tuple(line["acts"]): line["scores"][0] for line in held if line["what"] == "accuracy"}
+    batches = {tuple(line["acts"]): line["scores"] for line in held if line["what"] == "accuracy"}
+    assert all(len(scores) == 2 and scores[0] != scores[1] for scores in batches.values())
+    accuracy = {acts: sum(scores) / 2 for acts, scores in batches.items()}
     privacy: dict[tuple[int, ...], list[float]] = {}
     for line in sorted((line for line in held if line["what"] == "privacy"), key=lambda line: line["start"]):
         privacy.setdefault(tuple(line["acts"]), []).extend(line["scores"])
     assert all(len(scores) == 16 for scores in privacy.values())
     passed = [acts for acts in accuracy if acts and accuracy[acts] >= 2.0 * accuracy[()]]
     assert set(privacy) == {(), *passed}
-    ranked = sorted(passed, key=lambda acts: sum(privacy[acts]))
+    ranked = [
+        acts for acts in sorted(passed, key=lambda acts: sum(privacy[acts])) if sum(privacy[acts]) < sum(privacy[()])
+    ]
     second = next(acts for acts in ranked if not set(acts) & set(ranked[0]))
     assert [candidate(one.policy).acts for one in result.chosen] == [ranked[0], second]
     for one, acts in zip((*result.chosen, result.untransformed), (ranked[0], second, ()), strict=True):
         assert one.privacy == pytest.approx(sum(privacy[acts]) / 16)
-        assert one.accuracy == accuracy[acts]
+        assert one.accuracy == pytest.approx(accuracy[acts])
+        assert one.learned is None
         assert one.interval[0] < one.privacy < one.interval[1]
     assert (result.candidates, result.distinct, result.passed) == (24, len(accuracy) - 1, len(passed))
     assert result.image_scores == 16 * len(passed)
@@ -200,14 +209,53 @@ def test_too_few_candidates_are_drawn_again_as_the_algorithm_says(tmp_path: Path
     assert result.candidates > 1
 
 
-def test_if_no_choice_is_possible_one_sentence_says_why(tmp_path: Path) -> None:
-    alone = SETTINGS.model_copy(update={"library": (3,), "candidates": 3})
+def test_fewer_policies_come_back_where_no_other_would_do(tmp_path: Path) -> None:
+    alone = SETTINGS.model_copy(update={"library": (3,), "candidates": 3, "threshold": 1e6})
+    result = search(alone, tmp_path / "policy.toml")
+    assert len(result.chosen) == 1
+    assert result.candidates == 30
+
+
+def test_if_no_choice_is_possible_one_sentence_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def score_plain(self: Measurement) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.full((16,), -2.0), torch.full((2,), -1e6)
+
+    # No area under a cosine is below -1, so that no policy is more private than images as they are.
+    monkeypatch.setattr(Measurement, "score_plain", score_plain)
+    alone = SETTINGS.model_copy(update={"library": (3,), "functions": 1, "candidates": 3})
     with pytest.raises(
         InvalidValue,
-        match=r"A search needs 2 policies that share no function .* fewer in 30 draws; raise the threshold",
+        match=r"None of 30 candidates has a better privacy score than images as they are, .* as they are\.",
     ):
         search(alone, tmp_path / "policy.toml")
     assert not (tmp_path / "policy.toml").exists()
+
+
+def test_brief_training_runs_choose_among_the_most_private(tmp_path: Path) -> None:
+    tried = SETTINGS.model_copy(
+        update={"trained": 3, "steps": 60, "loss": 0.3, "policies": 1, "optimiser": Adam(learning_rate=0.03)}
+    )
+    out = tmp_path / "policy.toml"
+    result = search(tried, out)
+    hits = {tuple(line["acts"]): line["scores"] for line in lines(out) if line["what"] == "training"}
+    assert all(set(each) == {0.0, 1.0} and len(each) == 288 for each in hits.values())
+    assert result.tried == len(hits) - 1
+    plain = sum(hits[()]) / 288
+    assert plain > 0.5
+    assert result.untransformed.learned == pytest.approx(plain)
+    [chosen] = result.chosen
+    own = sum(hits[candidate(chosen.policy).acts]) / 288
+    assert (chosen.learned, chosen.cost) == (pytest.approx(own), pytest.approx(plain - own))
+    assert plain - own <= 0.3
+    low, high = chosen.cost_interval
+    assert low is not None
+    assert high is not None
+    assert low < plain - own < high
+    assert tomllib.loads(out.read_text())["chosen"][0]["accuracy_lost"] == pytest.approx(plain - own)
+    told: list[Step] = []
+    # What is asked of the accuracy decides no score: nothing is trained again.
+    search(tried.model_copy(update={"loss": 1.0}), out, progress=told.append)
+    assert told == []
 
 
 def test_wrong_places_and_workers_are_one_sentence(tmp_path: Path) -> None:

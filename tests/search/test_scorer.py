@@ -20,7 +20,7 @@ from leaktight.search.settings import Search
 from leaktight.transforms.library import LIBRARY
 from leaktight.transforms.operation import OPERATIONS
 
-SEARCH = Search(data=Photos(size=12), model=MLP(hidden=(4,)), images=12)
+SEARCH = Search(data=Photos(size=12), model=MLP(hidden=(4,)), images=12, batches=2)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def scorer(made: Material) -> Scorer:
 def by_pillow(made: Material, text: str) -> np.ndarray:
     """Each function on one image at a time."""
     found = []
-    for place, pixels in enumerate(made.examples.inputs.mul(255).round().byte().permute(0, 2, 3, 1).numpy()):
+    for place, pixels in enumerate(made.pool.inputs.mul(255).round().byte().permute(0, 2, 3, 1).numpy()):
         image = Image.fromarray(pixels)
         for position, index in enumerate(candidate(text).acts):
             function = LIBRARY[index]
@@ -80,7 +80,7 @@ def test_a_policys_images_depend_on_seed_policy_and_image_alone(made: Material, 
     assert torch.equal(again.noise, made.noise)
     longer = material(SEARCH.model_copy(update={"functions": 6}))
     assert torch.equal(longer.signs[:3], made.signs)
-    assert longer.signs.shape == (6, 12)
+    assert longer.signs.shape == (6, 24)
     assert set(made.signs.flatten().tolist()) == {1, -1}
 
 
@@ -88,11 +88,13 @@ def test_scores_are_those_of_the_probes_functions(scorer: Scorer, made: Material
     task = ScoreTask("privacy", 4, 9, (3, 1))
     images = torch.from_numpy(by_pillow(made, "3-1")).float() / 255
     wanted = privacy_scores(made.task, scorer.trained, images[4:9], made.examples.labels[4:9], made.noise[4:9])
+    assert len(made.examples) == 12
     assert scorer.score(task) == pytest.approx(wanted.tolist(), abs=1e-6)
-    [accuracy] = scorer.score(ScoreTask("accuracy", 0, 12, (3, 1)))
+    batches = scorer.score(ScoreTask("accuracy", 0, 12, (3, 1)))
     # The model of the accuracy score is untrained.
-    assert accuracy == pytest.approx(accuracy_score(made.task, made.task.model.tensors(), images))
-    assert accuracy != pytest.approx(accuracy_score(made.task, scorer.trained, images))
+    plain = [accuracy_score(made.task, made.task.model.tensors(), part) for part in (images[:12], images[12:])]
+    assert batches == pytest.approx(plain)
+    assert batches[0] != pytest.approx(accuracy_score(made.task, scorer.trained, images[:12]))
 
 
 def test_images_that_come_out_the_same_are_scored_once(scorer: Scorer) -> None:
@@ -133,7 +135,7 @@ def test_blocks_cover_all_images_once_and_are_whole_groups() -> None:
 
 
 def test_grey_images(made: Material) -> None:
-    search = Search(data=Digits(), model=MLP(hidden=(4,)), images=8)
+    search = Search(data=Digits(), model=MLP(hidden=(4,)), images=8, batches=1)
     own = material(search)
     scorer = Scorer(search, own, own.task.model.tensors())
     assert scorer.images((3, 1, 7)).shape == (8, 1, 8, 8)

@@ -53,9 +53,13 @@ def guess_hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool 
         revised: whether outcomes are chosen anew after a phase. Only then may a row begin with one message of several.
     """
     count = len(victims.sightings)
-    choices = [_guess_outcomes(sighting, len(victims), rows, rng) for sighting in victims.sightings]
+    if victims.replay.channel.lasting:
+        # One secret behind all messages.
+        choices = [_guess_outcomes(victims.sightings[0], len(victims), rows, rng)] * count
+    else:
+        choices = [_guess_outcomes(sighting, len(victims), rows, rng) for sighting in victims.sightings]
     heard = torch.ones(len(victims) * rows, count, device=victims.device)
-    if revised and count > 1 and choices[0] is not None:
+    if revised and count > 1 and choices[0] is not None and not victims.replay.channel.lasting:
         # Rows with the same outcome in the first phase listen to different messages.
         outcomes = len(victims.replay.channel.outcomes) ** victims.replay.examples
         turn = torch.arange(rows, device=victims.device) // min(outcomes, rows) % count

@@ -182,7 +182,9 @@ class Objective:
             evidence.append(Evidence(parameters, wanted, own[f"buffers {number}"]))
             choice = row.get(f"choice {number}")
             belief = sighting.replay(parameters, inputs, targets, secrets, choice, wanted)
-            misfits.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
+            misfits.append(
+                self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice, number)
+            )
         if "heard" in row:
             misfits = [misfit * heard for misfit, heard in zip(misfits, row["heard"].unbind(), strict=True)]
         return weight * torch.stack(misfits).sum() + self.plausibility(
@@ -190,10 +192,14 @@ class Objective:
         )
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
-        """Assume for each example the outcome that fits best where a row is now, and listen to all messages."""
+        """Assume for each example the outcome that fits best where a row is now, and listen to all messages.
+
+        Outcomes that last are the same in all messages, and are chosen by all of them together.
+        """
         revised = {**rows, "heard": torch.ones_like(rows["heard"])}
-        for number, sighting in enumerate(self.victims.sightings):
-            choice, count = rows[f"choice {number}"], len(sighting.replay.channel.outcomes)
+        numbers = range(len(self.victims.sightings))
+        for together in [tuple(numbers)] if self.replay.channel.lasting else [(number,) for number in numbers]:
+            choice, count = rows[f"choice {together[0]}"], len(self.replay.channel.outcomes)
             for example in range(self.replay.examples):
                 choices = []
                 for outcome in range(count):
@@ -201,10 +207,15 @@ class Objective:
                     changed[:, example] = nn.functional.one_hot(torch.tensor(outcome), count).to(choice)
                     choices.append(changed)
                 misfits = torch.stack(
-                    [self._misfits(number, points, owners, rows.get("targets"), changed) for changed in choices]
+                    [
+                        torch.stack(
+                            [self._misfits(number, points, owners, rows.get("targets"), changed) for number in together]
+                        ).sum(0)
+                        for changed in choices
+                    ]
                 )
                 choice = torch.stack(choices)[misfits.argmin(0), torch.arange(len(points), device=points.device)]
-            revised[f"choice {number}"] = choice
+            revised |= {f"choice {number}": choice for number in together}
         return revised
 
     def _misfits(self, number: int, points: Tensor, owners: Tensor, targets: Tensor | None, choice: Tensor) -> Tensor:
@@ -216,7 +227,7 @@ class Objective:
         ) -> Tensor:
             _, inputs, probabilities, secrets = self.unpack(point, target)
             belief = sighting.replay(parameters, inputs, probabilities, secrets, chosen, wanted)
-            return self.match(belief, wanted, floors) + surprise(sighting.replay, chosen)
+            return self.match(belief, wanted, floors) + surprise(sighting.replay, chosen, number)
 
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         exact = floors(wanted, sighting.replay)
@@ -282,9 +293,12 @@ def floors(wanted: Tensors, replay: Replay) -> dict[str, Tensor]:
     return {name: FLOOR * torch.where(size > 0, size, 1.0) for name, size in largest.items()}
 
 
-def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:
-    """Return minus the log probability of the outcomes that are assumed, (examples, outcomes)."""
-    if choice is None:
+def surprise(replay: Replay, choice: Tensor | None, number: int = 0) -> Tensor | float:
+    """Return minus the log probability of the outcomes that are assumed, (examples, outcomes).
+
+    Those that last were drawn once: they count at the first message of a sender, and `number` says which this is.
+    """
+    if choice is None or (number and replay.channel.lasting):
         return 0.0
     weights = torch.tensor([outcome.weight for outcome in replay.channel.outcomes], device=choice.device)
     return -(choice * weights.log()).sum()

@@ -34,7 +34,8 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
     device = objective.device
     examples = [_examples(ground_truth, objective.replay.task.classes, device) for ground_truth in truth]
     seen = torch.zeros((), device=device)
-    for sighting, ground_truth, (inputs, targets) in zip(objective.victims.sightings, truth, examples, strict=True):
+    messages = zip(objective.victims.sightings, truth, examples, strict=True)
+    for number, (sighting, ground_truth, (inputs, targets)) in enumerate(messages):
         message = sighting.evidence(victim)
         parameters, wanted = message.parameters, message.sent
         exact = {name: each[victim] for name, each in floors(sighting.wanted, sighting.replay).items()}
@@ -47,7 +48,7 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
         choice = _true_choice(sighting.replay, inputs, ground_truth.used.inputs.to(device))
         costs = [
             objective.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, exact)
-            + surprise(replay, choice)
+            + surprise(replay, choice, number)
             for unknowns in _true_unknowns(replay, ground_truth, own, targets)
         ]
         seen = seen + torch.stack(costs).min()

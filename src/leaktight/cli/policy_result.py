@@ -11,25 +11,24 @@ from rich.text import Text
 
 from leaktight.cli.text_table import Group, TextTable, print_lines
 from leaktight.core.display import count
-from leaktight.search import Result
+from leaktight.search import Result, Verification
+from leaktight.search.prediction import read_prediction
 from leaktight.search.result import Scored
 from leaktight.transforms.policy import Policy
 
 WIDE = 160
 AS_IT_IS = "as it is"
-NO_MORE_PRIVATE = (
-    "Warning: this policy is no more private than images as they are. Draw more candidates, or raise the threshold, "
-    "before you use it."
-)
+UNVERIFIED = "Nothing has attacked this policy yet: run the same command with --verify."
 
 
-def show(result: Result, out: Path, console: Console | None = None) -> None:
-    """Print the policy and its scores, and how to use it; that it does not help comes last.
+def show(result: Result, out: Path, console: Console | None = None, verification: Verification | None = None) -> None:
+    """Print the policy and its scores, how to use it, and what attacks found of it.
 
     Args:
         result: what was found.
         out: where it was written.
         console: where to print; by default standard output.
+        verification: what attacks on it found; None if there were none.
     """
     where = console or Console()
     if not where.is_terminal:
@@ -38,8 +37,9 @@ def show(result: Result, out: Path, console: Console | None = None) -> None:
     _say(where, "Each image goes through one of these sequences, drawn at random.\n" if len(result.chosen) > 1 else "")
     _say(where, _counts(result))
     titles = ["Policy", "Privacy score (lower is better)", "Accuracy score, times that of images as they are"]
+    titles += ["Accuracy after brief training"] if result.tried else []
     rows = [
-        [one.policy or AS_IT_IS, _privacy(one), f"{relative_accuracy(one, result):.2f}"]
+        [one.policy or AS_IT_IS, _privacy(one), f"{relative_accuracy(one, result):.2f}", *_learned(one)]
         for one in (*result.chosen, result.untransformed)
     ]
     _say(where, "")
@@ -49,6 +49,9 @@ def show(result: Result, out: Path, console: Console | None = None) -> None:
         f"An accuracy score of 1.00 is as good as without a change, a higher one is worse; at most "
         f"{result.search.threshold:.2f} was allowed.",
     )
+    for sentence in remarks_of(result):
+        _say(where, sentence)
+    _say(where, f"\nEight images before and after it: {picture_of(out)}")
     _say(where, f"\nWritten to {out}. In a plan for `leaktight audit`:\n")
     # These lines are copied, so they are not broken.
     lines = [
@@ -63,17 +66,50 @@ def show(result: Result, out: Path, console: Console | None = None) -> None:
         "  image = transform(image)",
     ]
     print_lines(where, [Text(line) for line in lines])
-    if not is_more_private(result):
-        _say(where, f"\n{NO_MORE_PRIVATE}", style="bold red")
+    _say(where, "")
+    for sentence in verification_words(verification, out):
+        _say(where, sentence, style="bold")
 
 
-def words_of(result: Result, out: Path) -> list[str]:
-    """Return the policy, and where it is."""
-    warning = [] if is_more_private(result) else [NO_MORE_PRIVATE]
-    return [f"Policy {result.policy}: {result.policy.words}", f"Written to {out}", *warning]
+def remarks_of(result: Result) -> list[str]:
+    """Say what is to be known about the scores, and that fewer policies were found than asked for."""
+    few = []
+    if len(result.chosen) < result.search.policies:
+        few = [
+            f"{result.search.policies} policies were asked for; no other is more private than images as they are, "
+            "keeps the accuracy and shares no function."
+        ]
+    return [*few, *result.doubts, str(read_prediction())]
 
 
-def as_json(result: Result, out: Path) -> str:
+def verification_words(verification: Verification | None, out: Path) -> list[str]:
+    """Say what attacks on the policy found, or that there were none."""
+    if verification is None:
+        return [UNVERIFIED]
+    return [*verification.sentences(), f"All of it: leaktight report {audit_of(out)}"]
+
+
+def picture_of(out: Path) -> Path:
+    """Return where the picture of a policy is."""
+    return out.with_suffix(".png")
+
+
+def audit_of(out: Path) -> Path:
+    """Return the folder of the audit that verifies a policy."""
+    return out.with_suffix(".verified")
+
+
+def words_of(result: Result, out: Path, verification: Verification | None = None) -> list[str]:
+    """Return the policy, where it is, and what attacks on it found."""
+    return [
+        f"Policy {result.policy}: {result.policy.words}",
+        f"Written to {out}",
+        *remarks_of(result),
+        *verification_words(verification, out),
+    ]
+
+
+def as_json(result: Result, out: Path, verification: Verification | None = None) -> str:
     """Return what was found as JSON."""
 
     def scores(one: Scored) -> dict[str, object]:
@@ -83,22 +119,22 @@ def as_json(result: Result, out: Path) -> str:
             "relative_accuracy": relative_accuracy(one, result),
         }
 
-    counts = {name: getattr(result, name) for name in ("candidates", "distinct", "passed", "finalists", "image_scores")}
+    names = ("candidates", "distinct", "passed", "finalists", "image_scores", "tried")
+    counts = {name: getattr(result, name) for name in names}
+    prediction = read_prediction()
     found = {
         "policy": str(result.policy),
         "words": result.policy.words,
-        "more_private": is_more_private(result),
         "chosen": [scores(one) for one in result.chosen],
         "untransformed": scores(result.untransformed),
         "counts": counts,
+        "doubts": list(result.doubts),
+        "prediction": {**prediction.to_dict(), "interval": list(prediction.interval)},
+        "verification": None if verification is None else _as_dict(verification),
+        "picture": str(picture_of(out)),
         "file": str(out),
     }
     return json.dumps(found, indent=2, allow_nan=False)
-
-
-def is_more_private(result: Result) -> bool:
-    """Return whether the policy hides more than images as they are."""
-    return result.privacy < result.untransformed.privacy
 
 
 def relative_accuracy(one: Scored, result: Result) -> float:
@@ -120,6 +156,34 @@ def _privacy(one: Scored) -> str:
     low, high = one.interval
     interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
     return f"{one.privacy:.3f}{interval}"
+
+
+def _learned(one: Scored) -> list[str]:
+    """Return the accuracy after brief training and what was lost; nothing if there was none."""
+    if one.learned is None:
+        return []
+    if one.cost is None:
+        return [f"{one.learned:.1%}"]
+    low, high = one.cost_interval
+    ends = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return [f"{one.learned:.1%}, {100 * one.cost:.1f} points less{ends}"]
+
+
+def _as_dict(verification: Verification) -> dict[str, object]:
+    attacked = [
+        {**dataclasses.asdict(each), "policy": each.policy.value, "rebuilt": each.policy.beats_chance()}
+        for each in verification.attacked
+    ]
+    cost = verification.cost
+    return {
+        "attacked": attacked,
+        "accuracy": verification.accuracy,
+        "plain_accuracy": verification.plain_accuracy,
+        "accuracy_lost": cost and cost.value,
+        "accuracy_lost_interval": cost and [cost.low, cost.high],
+        "failed": list(verification.failed),
+        "sentences": verification.sentences(),
+    }
 
 
 def _say(where: Console, text: str, style: str = "") -> None:

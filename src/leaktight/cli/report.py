@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from leaktight.cli.output_options import Json
 
+if TYPE_CHECKING:
+    from leaktight.metrics.privacy_aware import Claim
+
+NOT_JUDGED = "No defence can be judged: that takes an attack on images and the accuracy with and without the defence."
 EXAMPLES = """
 \b
 Examples:
   leaktight report leaktight-audit
   leaktight report leaktight-audit --redact --out to-pass-on.html
   leaktight report leaktight-audit --format pdf
+  leaktight report leaktight-audit --claim 10,0.1,0.02
 """
 
 
@@ -32,15 +37,25 @@ def report(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier report; by default it is kept under a number.")
     ] = False,
+    claim: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge each defence of images by Gao et al. 2021, Definition 2: as 10,0.1,0.02, PSNR below 10 dB for "
+            "all but 0.1 of the images at a loss of accuracy below 0.02.",
+            metavar="DB,SHARE,LOSS",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write the report of an audit, finished or not, as one HTML file, or its summary as a PDF of one page."""
+    from leaktight.findings.privacy_claim import judge_claim
     from leaktight.findings.summary import summarise
     from leaktight.findings.summary_file import as_text, summary_of, write_summary
     from leaktight.report import write_report
     from leaktight.report.pdf import write_pdf
     from leaktight.running.store import Store
 
+    asked = None if claim is None else _claim(claim)
     with Store.read(folder) as store:
         records, plan, versions = store.records(), store.plan(), store.versions()
     summary = None if redact else summarise(records)
@@ -49,3 +64,21 @@ def report(
     if out is None:
         write_summary(folder, redact, summary)
     typer.echo(as_text(summary_of(records, plan, versions, redact, summary)) if json else path, nl=not json)
+    if asked is not None:
+        said = [str(each) for each in judge_claim(records, asked)]
+        typer.echo("\n".join(said or [NOT_JUDGED]), err=json)
+
+
+def _claim(text: str) -> Claim:
+    """Return the claim that a text like 10,0.1,0.02 makes."""
+    from leaktight.core.errors import InvalidValue
+    from leaktight.metrics.privacy_aware import Claim
+
+    try:
+        epsilon, delta, gamma = map(float, text.split(","))
+    except ValueError:
+        raise InvalidValue(
+            f"The `--claim` must be a PSNR in dB, a share of images and a loss of accuracy, as 10,0.1,0.02. Got "
+            f"{text!r} instead."
+        ) from None
+    return Claim(epsilon=epsilon, delta=delta, gamma=gamma)

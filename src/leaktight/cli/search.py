@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  leaktight search --candidates 50 --epochs 5                  bundled photos, some minutes
+  leaktight search --candidates 50 --epochs 5 --verify         bundled photos, some minutes
+  leaktight search --model lenet --data digits --resize        digits of 8x8 are brought to 16x16
   leaktight search --model resnet20 --data cifar100/ --out policy.toml
   leaktight search --model mine.models:net --data mine.npz --threshold 1.5 --workers 2
 """
@@ -41,6 +42,19 @@ def search(
     library: Annotated[
         str | None, typer.Option(help="Functions to choose from, as 3,1,7.", show_default="all fifty, 0 to 49")
     ] = None,
+    trained: Annotated[
+        int,
+        typer.Option(help="With how many of the most private candidates a model is trained briefly; 0 trusts scores."),
+    ] = 8,
+    steps: Annotated[int, typer.Option(help="How many steps each of these training runs takes.")] = 300,
+    loss: Annotated[float, typer.Option(help="How much accuracy may be lost in them, as 0.05.")] = 0.05,
+    resize: Annotated[
+        bool, typer.Option("--resize", help="Bring images that are too small for the network to a side that it takes.")
+    ] = False,
+    verification: Annotated[
+        bool,
+        typer.Option("--verify", help="Attack the chosen policy with the strongest attacker, and train with it."),
+    ] = False,
     epochs: Annotated[
         int, typer.Option(help="How long the model trains on its tenth of the data before scoring.")
     ] = 50,
@@ -58,21 +72,25 @@ def search(
     is not trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes
     on.
     """
-    from leaktight.cli.policy_result import as_json, show, words_of
+    from leaktight.cli.policy_result import as_json, audit_of, picture_of, show, words_of
     from leaktight.cli.progress import Bar
     from leaktight.data import from_text as data_from
     from leaktight.models import from_text as model_from
-    from leaktight.search import Search
+    from leaktight.search import Search, enlarge_for, verify, write_picture
     from leaktight.search import search as run
 
+    network, source = model_from(model), data_from(data)
     wanted: dict[str, Any] = {"library": _indices(library), "threshold": threshold}
     settings = Search(
-        data=data_from(data),
-        model=model_from(model),
+        data=enlarge_for(source, network) if resize else source,
+        model=network,
         candidates=candidates,
         functions=functions,
         policies=policies,
         images=images,
+        trained=trained,
+        steps=steps,
+        loss=loss,
         method=method,
         epochs=epochs,
         seed=seed,
@@ -85,13 +103,15 @@ def search(
         Bar(quiet=quiet, title=_title(settings, pool), steady=True) as bar,
     ):
         result = run(settings, out, workers=pool, progress=bar.step)
+        write_picture(picture_of(out), settings, result.policy)
+        found = verify(settings, result.policy, audit_of(out), pool, bar.step) if verification else None
     bar.end()
     if json:
-        typer.echo(as_json(result, out))
+        typer.echo(as_json(result, out, found))
     elif quiet:
-        typer.echo("\n".join(words_of(result, out)))
+        typer.echo("\n".join(words_of(result, out, found)))
     else:
-        show(result, out)
+        show(result, out, verification=found)
 
 
 def _title(settings: Search, workers: object) -> str:

@@ -169,8 +169,9 @@ class Channel:
     """How a message comes about under a defence, moment by moment.
 
     Args:
-        outcomes: what may become of each example before a step, drawn for each example and step anew; none if examples
+        outcomes: what may become of each example before a step, drawn for each example by itself; none if examples
             stay as they are.
+        lasting: whether the outcome of each example is drawn once, and is the same in all messages of its sender.
         private_task: whether the sender trains on a task of its own, made by `on_task` from secrets that it keeps over
             all messages.
         example: what is done to each example's own gradient, in order.
@@ -181,6 +182,7 @@ class Channel:
     """
 
     outcomes: tuple[Outcome, ...] = ()
+    lasting: bool = False
     private_task: bool = False
     example: tuple[Stage, ...] = ()
     step: tuple[Stage, ...] = ()
@@ -193,9 +195,12 @@ class Channel:
         The outcomes of both are drawn independently; of more than 64 combinations the likeliest are kept.
         """
         pairs = [_in_turn(*pair) for pair in itertools.product(self.outcomes, later.outcomes)]
+        # What is drawn anew in a part is new in the whole.
+        drawn = [channel.lasting for channel in (self, later) if channel.outcomes]
         likely = tuple(sorted(pairs, key=lambda outcome: -outcome.weight)[:MOST_OUTCOMES])
         return Channel(
             outcomes=likely or self.outcomes or later.outcomes,
+            lasting=any(drawn) and all(drawn),
             private_task=self.private_task or later.private_task,
             example=self.example + later.example,
             step=self.step + later.step,

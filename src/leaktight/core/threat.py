@@ -198,7 +198,8 @@ def _others(before: Message, own: Message, after: Message, parameters: frozenset
     count, facts = int(before.facts.get("participants", 1)), before.facts
     gradient = own.kind is Kind.GRADIENT
     derivable = count > 1 and not (
-        gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive"))
+        gradient
+        and ("learning_rate" not in facts or any(facts.get(name) for name in ("momentum", "adaptive", "weight_decay")))
     )
     # Of a tensor that nobody sends there is nothing to tell.
     change = {name: after.tensors[name] - before.tensors[name] for name in own.tensors}

@@ -19,6 +19,7 @@ from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
 from leaktight.data.source import Data, Source
 from leaktight.data.table import Csv
+from leaktight.data.test_part import TestPart
 from leaktight.data.text import from_text
 
 __all__ = [
@@ -46,5 +47,6 @@ __all__ = [
     "Photos",
     "RareDigit",
     "Source",
+    "TestPart",
     "from_text",
 ]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from leaktight.core.channel import Channel, Outcome
 from leaktight.core.defence import Defence
@@ -16,7 +16,8 @@ from leaktight.core.local import Local
 from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
 from leaktight.transforms.crop_flip import crop_flip
-from leaktight.transforms.images import CHANNELS
+from leaktight.transforms.images import CHANNELS, ImageDraws
+from leaktight.transforms.lasting import lasting_draws
 from leaktight.transforms.outcome import add_mirror, is_enumerable, outcomes
 from leaktight.transforms.policy import Policy, Probability, read_policy
 
@@ -25,7 +26,7 @@ class Transformation(Defence):
     r"""Train only on images that went through a policy, for whoever fears that gradients show the images.
 
     Without it a message is made from the images \(x\) of a batch; with it from \(\hat x = T(x)\), where the policy T
-    draws a branch and signs for each image and each step,
+    draws a branch and signs for each image,
 
     .. math:: \nabla_\theta \, \ell(f_\theta(T(x)), y) \quad \text{in place of} \quad
         \nabla_\theta \, \ell(f_\theta(x), y).
@@ -43,6 +44,9 @@ class Transformation(Defence):
             Alone, without a policy, it is the augmentation that the paper's undefended training run has too.
         probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its
             listed probability, which is weaker.
+        draw: `each_step` lets an image become something else in every step, so that messages about it add up to more
+            than any one of them says; `once` draws what becomes of an image once, from a secret that its owner keeps,
+            and all messages about it are of the same changed image.
 
     Example:
         >>> import torch
@@ -51,11 +55,13 @@ class Transformation(Defence):
         >>> used.inputs.shape, bool((used.inputs == batch.inputs).any())
         (torch.Size([4, 3, 32, 32]), False)
 
-    Differs from the paper: transforms in every step anew, where the paper's text also allows once for the whole data
-    set.
+    Differs from the paper: none known. Its public code draws in each step; its text also allows to transform the whole
+    data set once, before the training.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.4.
+        Balunovic et al., "Bayesian Framework for Gradient Leakage", ICLR 2022, section 6: attacks on these policies,
+        which succeed early in training.
     """
 
     kind: Literal["transformation"] = "transformation"
@@ -63,6 +69,8 @@ class Transformation(Defence):
     file: Location = ""
     crop_flip: bool = False
     probability: Probability = "always"
+    # Left out where it is the old way, so that settings of before it was there keep their keys.
+    draw: Literal["each_step", "once"] = Field("each_step", exclude_if=lambda draw: draw == "each_step")
 
     @model_validator(mode="before")
     @classmethod
@@ -86,26 +94,29 @@ class Transformation(Defence):
 
     @property
     def memoryless(self) -> bool:
-        """Each draw is new."""
+        """Nothing is kept but the secret of the draws."""
         return True
 
     @property
     def redraws(self) -> bool:
-        """Each image goes another way in each step."""
-        return True
+        """Whether each image goes another way in each step."""
+        return self.draw == "each_step"
 
     def channel(self, task: Task) -> Channel:
         """State what may become of each image, as far as it can be stated."""
-        return Channel(outcomes=self.outcomes(task.shape), complete=self.states_channel)
+        return Channel(outcomes=self.outcomes(task.shape), lasting=self.draw == "once", complete=self.states_channel)
 
     def on_batch(self, batch: Batch, local: Local) -> Batch:
         """Change every image; the originals are not trained on."""
         self._require_images(tuple(batch.inputs.shape[1:]))
         images = batch.inputs
+        draws: ImageDraws = local.draws
+        if self.draw == "once":
+            draws = lasting_draws(images, local.memory, local.draws)
         if self.crop_flip:
-            images = crop_flip(images, local.draws)
+            images = crop_flip(images, draws)
         if self.policy is not None:
-            images = self.policy.apply(images, local.draws, self.probability)
+            images = self.policy.apply(images, draws, self.probability)
         return dataclasses.replace(batch, inputs=images)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from scipy.special import stdtrit
 from torch import Tensor, nn
 
 from leaktight.core.errors import InvalidValue
@@ -99,6 +100,11 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
         >>> reading.name, reading.value, reading.chance
         ('accuracy', 1.0, 0.5)
     """
+    return (accuracy_reading(hits_of(task, parameters, batch, chunk), batch.labels, keep),)
+
+
+def hits_of(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> Tensor:
+    """Return for each example whether a task with these parameters tells it right; the arguments are `utility`'s."""
     _check_some(batch.labels)
     if chunk < 1:
         raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
@@ -107,7 +113,44 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
         for start in range(0, len(batch), chunk):
             part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
             correct.append(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).cpu())
-    return (accuracy_reading(torch.cat(correct), batch.labels, keep),)
+    return torch.cat(correct)
+
+
+def mean_loss(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> Reading:
+    """Return the mean loss of a task with these parameters, with Student's interval over examples.
+
+    The model runs in evaluation mode, as for `utility`.
+
+    Args:
+        task: what is learned.
+        parameters: values by the model's own parameter names.
+        batch: at least one example.
+        chunk: how many examples go through the model at once, at least 1.
+
+    Example:
+        >>> from leaktight.core.task import Model
+        >>> model, loss = Model(nn.Identity(), nn.Linear(2, 2, bias=False)), nn.CrossEntropyLoss(reduction="none")
+        >>> task = Task(model, loss, lambda outputs: outputs, shape=(2,), classes=2)
+        >>> examples = Batch(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]))
+        >>> round(mean_loss(task, {"head.weight": torch.eye(2)}, examples).value, 4)
+        0.6931
+    """
+    _check_some(batch.labels)
+    losses: list[Tensor] = []
+    with torch.no_grad(), _evaluation_mode(task.model):
+        for start in range(0, len(batch), chunk):
+            part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
+            losses.append(task.loss(task.forward(parameters, part.inputs), part.labels).cpu().double())
+    values = torch.cat(losses)
+    mean, n = values.mean().item(), len(values)
+    half = None if n < 2 else float(stdtrit(n - 1, 0.975)) * values.std().item() / n**0.5
+    return Reading(
+        name="loss",
+        value=mean,
+        low=None if half is None else mean - half,
+        high=None if half is None else mean + half,
+        n=n,
+    )
 
 
 def accuracy_reading(correct: Tensor, labels: Tensor, keep: bool = False) -> Reading:

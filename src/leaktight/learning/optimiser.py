@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.value import Registered
+
+# Left out where there is none, so that settings of before it was there keep their keys.
+WEIGHT_DECAY: Any = Field(0.0, ge=0, exclude_if=lambda decay: decay == 0)
 
 
 class Optimiser(Registered):
@@ -29,7 +32,8 @@ class Optimiser(Registered):
 
     def facts(self) -> dict[str, float]:
         """Return what goes along with an update: whoever knows the protocol knows how a step is taken."""
-        return {name: value for name, value in dict(self).items() if isinstance(value, float)}
+        facts = {name: value for name, value in dict(self).items() if isinstance(value, float)}
+        return {name: value for name, value in facts.items() if value or name != "weight_decay"}
 
 
 class Sgd(Optimiser):
@@ -38,14 +42,16 @@ class Sgd(Optimiser):
     Args:
         learning_rate: the step size, above 0.
         momentum: how much of the last step is kept, in [0, 1).
+        weight_decay: how much of the parameters is added to each gradient, at least 0.
     """
 
     kind: Literal["sgd"] = "sgd"
     momentum: float = Field(0.0, ge=0, lt=1)
+    weight_decay: float = WEIGHT_DECAY
 
     def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
         """Return torch's SGD."""
-        return torch.optim.SGD(tensors, lr=self.learning_rate, momentum=self.momentum)
+        return torch.optim.SGD(tensors, lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 class DecayedSgd(Optimiser):
@@ -58,21 +64,27 @@ class DecayedSgd(Optimiser):
         momentum: how much of the last step is kept, in [0, 1).
         factor: what the step size is multiplied by after each of `rounds`, in (0, 1).
         rounds: after how many rounds.
+        weight_decay: how much of the parameters is added to each gradient, at least 0.
 
     Example:
         >>> DecayedSgd(learning_rate=0.1, rounds=(100, 200)).at(100)
-        Sgd(kind='sgd', learning_rate=0.05, momentum=0.0)
+        Sgd(kind='sgd', learning_rate=0.05, momentum=0.0, weight_decay=0.0)
     """
 
     kind: Literal["decayed_sgd"] = "decayed_sgd"
     momentum: float = Field(0.0, ge=0, lt=1)
     factor: float = Field(0.5, gt=0, lt=1)
     rounds: tuple[int, ...] = (100, 200)
+    weight_decay: float = WEIGHT_DECAY
 
     def at(self, round: int) -> Sgd:
         """Return plain SGD with the step size of a round, counted from 0."""
         passed = sum(round >= after for after in self.rounds)
-        return Sgd(learning_rate=self.learning_rate * self.factor**passed, momentum=self.momentum)
+        return Sgd(
+            learning_rate=self.learning_rate * self.factor**passed,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+        )
 
     def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
         """Return torch's SGD as it is at the start."""

@@ -1,6 +1,7 @@
 """Metrics: guess and truth in, reading out. The only part, beside probes, that sees the truth."""
 
 from leaktight.core.metric import Metric
+from leaktight.metrics.above_chance import PSNRAboveChance
 from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.exactness import ExactShare, FalseAnswers
@@ -33,6 +34,7 @@ __all__ = [
     "LeakAUCPasses",
     "NearestPrivate",
     "NormHistogram",
+    "PSNRAboveChance",
     "Perturbation",
     "PrivacyAware",
     "PropertyAuc",

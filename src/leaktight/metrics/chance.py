@@ -53,7 +53,23 @@ class Blind:
 def chance_level(
     measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, blind: Blind, rng: Stream
 ) -> float:
-    """Return the best mean value that an answer made without any message gets.
+    """Return the best mean value that an answer made without any message gets: that of `chance_each`.
+
+    Example:
+        >>> from leaktight.metrics.image import mse
+        >>> dark, messages = torch.full((2, 1, 4, 4), 0.1).double(), torch.arange(2)
+        >>> public = Batch(torch.full((3, 1, 4, 4), 0.2), torch.zeros(3, dtype=torch.long))
+        >>> levels = [chance_level(mse, "low", dark, messages, Blind(known), stream(0)) for known in (None, public)]
+        >>> [round(level, 4) for level in levels]
+        [0.0529, 0.01]
+    """
+    return chance_each(measure, leaks, truth, messages, blind, rng).mean().item()
+
+
+def chance_each(
+    measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, blind: Blind, rng: Stream
+) -> Tensor:
+    """Return for each example what the answer gets that is the best of those made without any message.
 
     Everybody can answer the blank example, the mean of the `generic` prior (a grey of 0.43 for colour and 0.33 for one
     channel), the middle of the units that the network normalises to, and for images draws of that prior and white
@@ -69,22 +85,15 @@ def chance_level(
         messages: the number of the message that each is behind, in rising order.
         blind: what the attacker knows without a message; public examples have the shape of the truth.
         rng: what the draws derive from; they are the same whichever metrics were graded before.
-
-    Example:
-        >>> from leaktight.metrics.image import mse
-        >>> dark, messages = torch.full((2, 1, 4, 4), 0.1).double(), torch.arange(2)
-        >>> public = Batch(torch.full((3, 1, 4, 4), 0.2), torch.zeros(3, dtype=torch.long))
-        >>> levels = [chance_level(mse, "low", dark, messages, Blind(known), stream(0)) for known in (None, public)]
-        >>> [round(level, 4) for level in levels]
-        [0.0529, 0.01]
     """
-    scores = [measure(answer.to(truth).expand_as(truth), truth).mean().item() for answer in _constant(truth, blind)]
+    scores = [measure(answer.to(truth).expand_as(truth), truth) for answer in _constant(truth, blind)]
     # The last messages may have no examples, and then no number.
     truths = torch.split(truth, torch.bincount(messages, minlength=len(blind.labels or ())).tolist())
     for answers in _several(truths, blind, stream(rng.initial_seed(), "chance")):
-        each = [measure(arrange_all(answer, truths)[0], truth).mean().item() for answer in answers]
-        scores.append(sum(each) / len(each))
-    return max(scores) if leaks == "high" else min(scores)
+        each = [measure(arrange_all(answer, truths)[0], truth) for answer in answers]
+        scores.append(torch.stack(each).mean(0))
+    means = torch.stack([score.double().mean() for score in scores])
+    return scores[int(means.argmax() if leaks == "high" else means.argmin())]
 
 
 def _constant(truth: Tensor, blind: Blind) -> Iterator[Tensor]:

@@ -25,10 +25,10 @@ class ConvNet(Network):
 
     Args:
         width: w, channels of the first convolution. The papers use 64; 16 is for a processor without a graphics card.
-        norm: `group` (default), `batch` for batch norm in evaluation mode, or `none`. The papers attack with batch norm
-            in evaluation mode. From its starting statistics that is nearly no norm at all: on digits of 32x32, plain
-            SGD at a rate of 0.1 learns with `group` (92 % after six epochs at width 8) and fails with the other two,
-            which need 0.01.
+        norm: `group` (default), `batch` for batch norm in evaluation mode, `running` for batch norm in training mode
+            with running statistics, or `none`. The papers attack with batch norm in evaluation mode. From its starting
+            statistics that is nearly no norm at all: on digits of 32x32, plain SGD at a rate of 0.1 learns with `group`
+            (92 % after six epochs at width 8) and fails with `batch` and `none`, which need 0.01.
         initial: `he` scales weights for ReLU; `default` is torch's own, under which outputs hardly depend on the image
             unless `norm` is `group`, and which then does not train.
 
@@ -37,8 +37,8 @@ class ConvNet(Network):
         >>> model.head
         Linear(in_features=576, out_features=10, bias=True)
 
-    Differs from the paper: Group norm and He's initial weights by default, width 16; `ConvNet(width=64, norm="batch",
-    initial="default")` is the source's network, without the running statistics that its training would have left.
+    Differs from the paper: Group norm and He's initial weights by default, width 16; `ConvNet(width=64, norm="running",
+    initial="default")` is the source's network.
 
     References:
         Geiping, Bauermeister, Dröge and Moeller, Inverting Gradients, NeurIPS 2020, Section 5 and its public code; Gao

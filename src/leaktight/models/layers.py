@@ -1,4 +1,4 @@
-"""What the networks are made of: activations, norms that see one example at a time, and initial weights."""
+"""What the networks are made of: activations, norms, and initial weights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Literal, Self
 
 from torch import nn
 
+from leaktight.core.training_mode import BatchNorm
+
 Activation = Literal["sigmoid", "tanh", "relu", "gelu"]
-Norm = Literal["group", "batch", "none"]
+Norm = Literal["group", "batch", "running", "none"]
 
 _ACTIVATIONS: dict[Activation, Callable[[], nn.Module]] = {
     "sigmoid": nn.Sigmoid,
@@ -53,11 +55,12 @@ class FixedBatchNorm(nn.BatchNorm2d):
 
 
 def norm(name: Norm, channels: int) -> nn.Module:
-    """Return a norm for this many channels that treats each example by itself.
+    """Return a norm for this many channels; all but `running` treat each example by itself.
 
     Args:
         name: `group` for up to 32 groups of at least 4 channels each; `batch` for batch norm in evaluation mode;
-            `none`.
+            `running` for batch norm in training mode, which normalises by the batch and whose running statistics go
+            out along with every message; `none`.
         channels: how many channels come in.
 
     Example:
@@ -66,6 +69,8 @@ def norm(name: Norm, channels: int) -> nn.Module:
     """
     if name == "batch":
         return FixedBatchNorm(channels)
+    if name == "running":
+        return BatchNorm(nn.BatchNorm2d(channels))
     if name == "group":
         return nn.GroupNorm(math.gcd(channels, max(1, min(32, channels // 4))), channels)
     return nn.Identity()

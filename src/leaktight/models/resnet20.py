@@ -45,17 +45,19 @@ class ResNet20(Network):
 
     Args:
         width: multiplies the channels of all stages; 4 is the wide form of the inversion studies.
-        norm: `group` (default), `batch` for batch norm in evaluation mode, or `none`. The papers attack with batch norm
-            in evaluation mode. From its starting statistics that is nearly no norm at all: on digits of 32x32, plain
-            SGD at a rate of 0.1 learns with `group` (86 % after six epochs) and diverges with the other two.
+        norm: `group` (default), `batch` for batch norm in evaluation mode, `running` for batch norm in training mode
+            with running statistics, or `none`. The papers attack with batch norm in evaluation mode. From its starting
+            statistics that is nearly no norm at all: on digits of 32x32, plain SGD at a rate of 0.1 learns with `group`
+            (86 % after six epochs) and diverges with `batch` and `none`.
 
     Example:
         >>> model = ResNet20().build((3, 32, 32), classes=10, seed=0)
         >>> sum(parameter.numel() for parameter in model.parameters())
         269722
 
-    Differs from the paper: Group norm by default; `norm="batch"` is the layer of the source, but always in evaluation
-    mode and without the running statistics that its training would have left. With `none`, convolutions have a bias.
+    Differs from the paper: Group norm by default; `norm="running"` is the layer of the source, `norm="batch"` the same
+    always in evaluation mode and without the running statistics that its training would have left. With `none`,
+    convolutions have a bias.
 
     References:
         He, Zhang, Ren and Sun, Deep Residual Learning for Image Recognition, CVPR 2016, Section 4.2.

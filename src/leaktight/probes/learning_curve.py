@@ -14,15 +14,16 @@ from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
 from leaktight.core.task import Batch
-from leaktight.learning.evaluate import utility
+from leaktight.learning.evaluate import mean_loss, utility
 from leaktight.probes.public import public_examples
 
 
 class LearningCurve(Probe):
     """Evaluate the parameters before each round of a run; at the stage `training`, throughout the training run.
 
-    Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the
-    participants own, as they hold it: the number is that of the rounds before. Intervals are Wilson's.
+    Readings are `accuracy_after_10` and `loss_after_10` and so on, on public examples, and `own_accuracy_after_10` and
+    `own_loss_after_10`, on what the participants own, as they hold it: the number is that of the rounds before.
+    Intervals are Wilson's for accuracies and Student's for losses.
 
     Args:
         examples: on how many public examples, and how many of the participants' own, at least 1; more gives narrower
@@ -32,8 +33,10 @@ class LearningCurve(Probe):
         >>> from leaktight.core.random import stream
         >>> from leaktight.testing import toy_run
         >>> found = LearningCurve(examples=20).read(toy_run(rounds=2), stream(0, "curve")).readings
-        >>> [reading.name for reading in found]
-        ['accuracy_after_0', 'own_accuracy_after_0', 'accuracy_after_1', 'own_accuracy_after_1']
+        >>> [reading.name for reading in found][:4]
+        ['accuracy_after_0', 'loss_after_0', 'own_accuracy_after_0', 'own_loss_after_0']
+        >>> [reading.name for reading in found][4:]
+        ['accuracy_after_1', 'loss_after_1', 'own_accuracy_after_1', 'own_loss_after_1']
 
     Differs from the paper: Fig. 3 evaluates on the transformed training images too; here the participants' images are
     as they were.
@@ -59,9 +62,12 @@ class LearningCurve(Probe):
         readings: list[Reading] = []
         for played, tensors in sorted(handed.items()):
             parameters = run.public.model_state(tensors)
-            for name, batch in (("accuracy", public), ("own_accuracy", own)):
+            for whose, batch in (("", public), ("own_", own)):
                 [accuracy] = utility(run.public, parameters, batch)
-                readings.append(accuracy.model_copy(update={"name": f"{name}_after_{played}"}))
+                readings += [
+                    reading.model_copy(update={"name": f"{whose}{reading.name}_after_{played}"})
+                    for reading in (accuracy, mean_loss(run.public, parameters, batch))
+                ]
         return Finding(tuple(readings))
 
 

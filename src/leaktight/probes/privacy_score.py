@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import torch
@@ -23,6 +23,8 @@ from leaktight.transforms.policy import Policy, Probability
 
 Similarity = Literal["whole", "per_tensor"]
 BLENDS = 21
+SIMILARITY_AT = "similarity_at_"
+"""How the names of readings begin that are points of a curve."""
 CHUNK = 84
 """How many gradients are in work at once; more gain little in speed and take their memory."""
 
@@ -71,6 +73,24 @@ def privacy_scores(
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, eq. 5 to 7.
     """
+    curves = similarity_curves(task, parameters, images, labels, noise, similarity, blends, chunk)
+    return torch.trapezoid(curves, dx=1 / (blends - 1))
+
+
+def similarity_curves(
+    task: Task,
+    parameters: Tensors,
+    images: Tensor,
+    labels: Tensor,
+    noise: Tensor,
+    similarity: Similarity = "whole",
+    blends: int = BLENDS,
+    chunk: int = CHUNK,
+) -> Tensor:
+    """Return the gradient similarity of each blend with its image, (n, blends), from noise to the image (Fig. 1).
+
+    The arguments are those of `privacy_scores`.
+    """
     if images.shape != noise.shape or len(images) != len(labels):
         raise InvalidValue(
             "The `noise` and `labels` of a privacy score must be one for each of the images of shape "
@@ -85,15 +105,14 @@ def privacy_scores(
     steps = torch.linspace(0, 1, blends, dtype=images.dtype, device=images.device).view(
         1, -1, *[1] * (images.dim() - 1)
     )
-    scores = []
+    curves = []
     for start in range(0, len(images), max(1, chunk // blends)):
         part = slice(start, start + max(1, chunk // blends))
         mixed = (1 - steps) * noise[part, None] + steps * images[part, None]
         batch = Batch(mixed.flatten(0, 1), labels[part].repeat_interleave(blends))
         each = gradient(task, parameters, batch, per_example=True).tensors
-        curve = _cosines([each[name].reshape(*mixed.shape[:2], -1) for name in shared], similarity)
-        scores.append(torch.trapezoid(curve, dx=1 / (blends - 1)))
-    return torch.cat(scores) if scores else images.new_zeros(0)
+        curves.append(_cosines([each[name].reshape(*mixed.shape[:2], -1) for name in shared], similarity))
+    return torch.cat(curves) if curves else images.new_zeros(0, blends)
 
 
 def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
@@ -121,6 +140,8 @@ class PrivacyScore(Probe):
         samples: how many public examples to draw, at least 2; more make the interval narrower.
         similarity: `whole` or `per_tensor`.
         blends: points of the curve, at least 2.
+        curve: whether the similarity at each point is a reading of its own, `similarity_at_0.25` and so on, the mean
+            over images.
 
     Example:
         >>> from leaktight.core.random import stream
@@ -141,11 +162,12 @@ class PrivacyScore(Probe):
     samples: int = Field(100, ge=2)
     similarity: Similarity = "whole"
     blends: int = Field(BLENDS, ge=2)
+    curve: bool = Field(False, exclude_if=lambda curve: not curve)
 
     @property
     def draws(self) -> str:
         """The probe without its policy: all policies are scored on the same examples."""
-        return self.model_copy(update={"policy": None}).key
+        return self.model_copy(update={"policy": None, "curve": False, "similarity": "whole"}).key
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:
@@ -159,9 +181,10 @@ class PrivacyScore(Probe):
         # Before the policy draws anything, so that every policy is scored from the same noise.
         noise = uniform_like(plain.inputs, rng)
         images = through(plain, self.policy, self.probability, rng).inputs
-        each = privacy_scores(
+        curves = similarity_curves(
             run.public, parameters, images, plain.labels, noise, self.similarity, self.blends
         ).double()
+        each = torch.trapezoid(curves, dx=1 / (self.blends - 1))
         low, high = bootstrap(each, rng)
         reading = Reading(
             name=self.kind,
@@ -172,4 +195,10 @@ class PrivacyScore(Probe):
             leaks="high",
             each=tuple(each.tolist()),
         )
-        return Finding((reading,))
+        return Finding((reading, *(self._points(curves, rng) if self.curve else ())))
+
+    def _points(self, curves: Tensor, rng: Stream) -> Iterator[Reading]:
+        for number, values in enumerate(curves.unbind(1)):
+            low, high = bootstrap(values, rng)
+            name = f"{SIMILARITY_AT}{number / (self.blends - 1):g}"
+            yield Reading(name=name, value=values.mean().item(), low=low, high=high, n=len(values))

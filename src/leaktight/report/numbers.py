@@ -40,7 +40,8 @@ def table_section(page: Page, judged: bool = True) -> Section | None:
     rows = tuple(row for row in page.summary.rows if not of_layers_alone(row))
     if not rows:
         return None
-    decided = [judgement.suite or judgement.worst for judgement in page.summary.judgements] if judged else []
+    judgements = [one for one in page.summary.judgements if judged and not one.kind.unjudged]
+    decided = [judgement.suite or judgement.worst for judgement in judgements]
     places = _places(page, rows)
     constant = [f"{column.title} {column.text(rows[0])}" for column in places if _is_constant(column, rows)]
     columns = [column for column in places if not _is_constant(column, rows)] + _columns(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 
+from leaktight.captures import Captured
 from leaktight.core.record import Record
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.redaction import number_seeds, redact_records, without_seeds
@@ -22,6 +23,8 @@ from leaktight.report.settings import parameters_section, reproduce_section, thr
 from leaktight.report.tradeoff import tradeoff_section
 from leaktight.running.store import Store
 
+OF_CAPTURES = "What these captured messages give away to an attacker who reads them."
+"""What stands below the heading of a page about messages that were recorded elsewhere."""
 DETAILS: tuple[MakeSection, ...] = (
     layers_section,
     characteristic_section,
@@ -100,7 +103,7 @@ def render(
     redact: bool = False,
     sections: Sequence[MakeSection] | None = None,
     summary: Summary | None = None,
-    lead: str = LEAD,
+    lead: str = "",
     banner: Banner | None = None,
 ) -> str:
     """Return the report as one HTML text that loads nothing from anywhere.
@@ -113,7 +116,7 @@ def render(
         redact: whether to leave out every image, every single image's value and the seeds.
         sections: the parts of the page, in order; by default `all_sections`.
         summary: that of the records, if it is known already.
-        lead: the line below the heading.
+        lead: the line below the heading; by default what follows from where messages come from.
         banner: what stands above the page; by default what follows from its sections.
     """
     page = page_of(records, plan, versions, gallery, redact, summary)
@@ -121,7 +124,10 @@ def render(
     found = [section for make in makers if (section := make(page)) is not None]
     private = any(section.private for section in found)
     above: Banner = banner or ("redacted" if redact else "pictures" if private else "values")
-    return frame(page.plan.title, found, above, versions.get("leaktight", ""), lead)
+    captured = any(isinstance(record.cell.scenario, Captured) for record in records)
+    return frame(
+        page.plan.title, found, above, versions.get("leaktight", ""), lead or (OF_CAPTURES if captured else LEAD)
+    )
 
 
 def all_sections() -> tuple[MakeSection, ...]:

@@ -50,18 +50,24 @@ class Measurement:
         return {candidate: self._read_scores(task) for candidate, task in tasks.items()}
 
     def accuracy(self, candidates: Sequence[Candidate]) -> list[float]:
-        """Return the accuracy score of each candidate."""
+        """Return the accuracy score of each candidate, the mean over batches."""
         tasks = [ScoreTask("accuracy", 0, self._images, candidate.acts) for candidate in candidates]
         self._score(tasks, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))
-        return [self._read_scores(task).item() for task in tasks]
+        return [self._read_scores(task).mean().item() for task in tasks]
 
-    def score_plain(self) -> tuple[Tensor, float]:
-        """Return the privacy score of each image as it is, and the accuracy score of all."""
+    def learn(self, acts: Sequence[Indices]) -> list[Tensor]:
+        """Return for each policy which of the images that were held out a model tells right after brief training."""
+        tasks = [ScoreTask("training", 0, self._images, each) for each in acts]
+        self._score(tasks, f"brief training with {len(acts)} policies", 0)
+        return [self._read_scores(task) for task in tasks]
+
+    def score_plain(self) -> tuple[Tensor, Tensor]:
+        """Return the privacy score of each image as it is, and the accuracy score of each batch."""
         nothing: Indices = ()
         parts = [ScoreTask("privacy", start, stop, nothing) for start, stop in blocks(self._images)]
         whole = ScoreTask("accuracy", 0, self._images, nothing)
         self._score([*parts, whole], "images as they are", 0)
-        return torch.cat([self._read_scores(part) for part in parts]), self._read_scores(whole).item()
+        return torch.cat([self._read_scores(part) for part in parts]), self._read_scores(whole)
 
     def _read_scores(self, task: ScoreTask) -> Tensor:
         return torch.tensor(self._journal.known[task], dtype=torch.float64)

@@ -45,14 +45,16 @@ def write_policy(path: Path, result: Result) -> None:
     for one in result.chosen:
         lines += ["", "[[chosen]]", *_table({"policy": one.policy, **_scores(one)})]
     lines += ["", "[untransformed]", *_table(_scores(result.untransformed))]
-    counts = {name: getattr(result, name) for name in ("candidates", "distinct", "passed", "finalists", "image_scores")}
+    names = ("candidates", "distinct", "passed", "finalists", "image_scores", "tried")
+    counts = {name: getattr(result, name) for name in names}
     lines += ["", "[counts]", *_table(counts)]
     settings: dict[str, _Cell] = {
         "data": str(search.data),
         "model": str(search.model),
         "optimiser": str(search.optimiser),
     }
-    shown = ("method", "functions", "policies", "threshold", "images", "epochs", "share", "batch_size")
+    chosen_by = ("method", "functions", "policies", "threshold", "trained", "steps", "loss")
+    shown = (*chosen_by, "images", "batches", "epochs", "share", "batch_size")
     settings |= {name: getattr(search, name) for name in (*shown, "similarity", "blends", "seed")}
     lines += ["", "[search]", *_table(settings), f"library = {json.dumps(list(search.library))}"]
     # The name of a folder may hold bytes that are no text.
@@ -64,6 +66,10 @@ def _scores(one: Scored) -> dict[str, _Cell]:
     found: dict[str, _Cell] = {"privacy_score": one.privacy, "accuracy_score": one.accuracy}
     if low is not None and high is not None:
         found |= {"privacy_low": low, "privacy_high": high}
+    if one.learned is not None:
+        found["accuracy_after_brief_training"] = one.learned
+    if one.cost is not None:
+        found["accuracy_lost"] = one.cost
     return found
 
 

@@ -26,7 +26,7 @@ Privacy = Callable[[Sequence[Candidate], int, int], Scores]
 """(candidates, first image, image after the last) to the privacy scores of these images."""
 
 
-def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Privacy) -> Scores:
+def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Privacy, least: int = 0) -> Scores:
     """Return the scores on all images of the candidates that were not dropped before.
 
     The choice from them is nearly as good as the choice from all: see `survivors` for who is dropped. On a small
@@ -38,6 +38,7 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
         count: how many will be chosen.
         images: how many images there are.
         privacy: scores candidates on some of the images.
+        least: how many candidates are scored on all images, at least, if there are so many.
 
     Example:
         >>> from leaktight.search.candidates import candidate
@@ -66,7 +67,7 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
     for start, stop in blocks(images):
         found = _extend(found, start, stop, privacy)
         if stop < images:
-            left = survivors(found, count)
+            left = survivors(found, count, least)
             dropped |= {one: scores for one, scores in found.items() if one not in left}
             found = {one: found[one] for one in left}
     return _complete(found, dropped, count, images, privacy)
@@ -98,7 +99,7 @@ def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> S
     return {one: torch.cat([part[one] for part in parts]).double() for one in candidates}
 
 
-def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]:
+def survivors(scores: Mapping[Candidate, Tensor], count: int, least: int = 0) -> list[Candidate]:
     r"""Return the candidates that stay in the race, best first.
 
     All were scored on the same m images, so that the difference \(d\) of two candidates is measured image by image: one
@@ -109,6 +110,7 @@ def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]
     Args:
         scores: of each candidate, on the same images.
         count: how many will be chosen.
+        least: how many go on in any case.
     """
     ranked = by_mean(scores)
     best = choose(ranked, count)
@@ -117,8 +119,8 @@ def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]
     table = torch.stack([scores[one] for one in ranked])
     worse = _clearly_worse(table, ranked.index(best[-1]))
     left = [one for one, dropped in zip(ranked, worse, strict=True) if not dropped]
-    half = set(left[: math.ceil(KEPT * len(ranked))])
-    return [one for one in left if one in half or one in best]
+    stay = {*left[: math.ceil(KEPT * len(ranked))], *best, *ranked[:least]}
+    return [one for one in ranked if one in stay]
 
 
 def _extend(found: Scores, start: int, stop: int, privacy: Privacy) -> Scores:

@@ -18,12 +18,18 @@ class Scored:
         privacy: the mean privacy score over images; lower is more private.
         interval: its 95 % interval over images.
         accuracy: the accuracy score; higher is better, and -1 is the most.
+        learned: the accuracy of a model after brief training with it; None if there was none.
+        cost: how much less that is than without a change.
+        cost_interval: its 95 % interval over images, the same ones for both models.
     """
 
     policy: str
     privacy: float
     interval: Interval
     accuracy: float
+    learned: float | None = None
+    cost: float | None = None
+    cost_interval: Interval = (None, None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Result:
         passed: how many of those were good enough in accuracy.
         finalists: how many of those were scored on all images.
         image_scores: how many privacy scores of single images it took.
+        tried: how many candidates a model was trained with.
+        doubts: why the accuracy score says little here, a sentence each; none if nothing speaks against it.
     """
 
     search: Search
@@ -49,6 +57,8 @@ class Result:
     passed: int
     finalists: int
     image_scores: int
+    tried: int = 0
+    doubts: tuple[str, ...] = ()
 
     @property
     def policy(self) -> Policy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,13 +33,15 @@ from leaktight.search.racing import Scores, by_mean, exhaust, race
 from leaktight.search.result import Result, Scored
 from leaktight.search.score_worker import search_setup
 from leaktight.search.settings import Search
+from leaktight.search.trial import Trial, choose_by_trial
+from leaktight.search.validity import doubts
 from leaktight.statistics.interval import bootstrap
 
 KEPT, JOURNAL, MODEL, LOCK = ".search", "journal.jsonl", "model.safetensors", "search.lock"
 DRAWS = 10
 """How often as many candidates are drawn again before a search gives up."""
 _log = logging.getLogger(__name__)
-_CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library")
+_CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library", "trained", "loss")
 
 
 def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Progress | None = None) -> Result:
@@ -119,8 +122,11 @@ def _is_trained(path: Path, fingerprint: str) -> bool:
 
 def _choose(settings: Search, measure: Measurement) -> Result:
     """Draw candidates until enough can be chosen, and return the choice."""
-    plain, base = measure.score_plain()
+    plain, batches = measure.score_plain()
+    base = batches.mean().item()
     candidates: dict[Indices, Candidate] = {}
+    best: tuple[Candidate, ...] = ()
+    trials: dict[Indices, Trial] = {}
     for number in range(DRAWS):
         rng = stream(settings.seed, "search", "candidates", number)
         for one in draw_candidates(settings.candidates, settings.library, settings.functions, rng):
@@ -128,34 +134,49 @@ def _choose(settings: Search, measure: Measurement) -> Result:
         accuracy = dict(zip(candidates.values(), measure.accuracy(list(candidates.values())), strict=True))
         # Scores are negative.
         passed = [one for one, score in accuracy.items() if score >= settings.threshold * base]
-        if len(choose(passed, settings.policies)) < settings.policies:
+        if len(choose(passed, settings.policies)) < settings.policies and number < DRAWS - 1:
             continue
         scores = _scores(settings, passed, measure)
-        best = choose(by_mean(scores), settings.policies)
-        if len(best) == settings.policies:
-            return Result(
-                search=settings,
-                chosen=tuple(_score(settings, str(one), scores[one], accuracy[one]) for one in best),
-                untransformed=_score(settings, "", plain, base),
-                candidates=settings.candidates * (number + 1),
-                distinct=len(candidates),
-                passed=len(passed),
-                finalists=len(scores),
-                image_scores=measure.image_scores,
-            )
-    raise InvalidValue(
-        f"A search needs {settings.policies} policies that share no function and whose accuracy score is at least "
-        f"{settings.threshold * base:.4g}, {settings.threshold:g} times that of untransformed images. It found fewer "
-        f"in {settings.candidates * DRAWS} draws; raise the threshold, or ask for fewer policies."
+        # What scores no better than no change is never chosen.
+        ranked = [one for one in by_mean(scores) if scores[one].mean() < plain.mean()]
+        best, trials = choose_by_trial(settings, ranked, measure)
+        if len(best) == settings.policies or (settings.trained and best):
+            break
+    if not best:
+        raise InvalidValue(
+            f"None of {settings.candidates * DRAWS} candidates has a better privacy score than images as they are, an "
+            f"accuracy score of at least {settings.threshold * base:.4g}{_asked(settings)}. Raise the threshold"
+            f"{' or the loss' if settings.trained else ''}, or train on images as they are."
+        )
+    return Result(
+        search=settings,
+        chosen=tuple(_score(settings, str(one), scores[one], accuracy[one], trials.get(one.acts)) for one in best),
+        untransformed=_score(settings, "", plain, base, trials.get(())),
+        candidates=settings.candidates * (number + 1),
+        distinct=len(candidates),
+        passed=len(passed),
+        finalists=len(scores),
+        image_scores=measure.image_scores,
+        tried=max(0, len(trials) - 1),
+        doubts=tuple(doubts(batches, list(accuracy.values()), settings.threshold)),
     )
 
 
+def _asked(settings: Search) -> str:
+    return f", and costs at most {settings.loss:.0%} of accuracy in brief training" if settings.trained else ""
+
+
 def _scores(settings: Search, passed: Sequence[Candidate], measure: Measurement) -> Scores:
+    if not passed:
+        return {}
     if settings.method == "random":
         return exhaust(passed, settings.images, measure.privacy)
-    return race(passed, settings.policies, settings.images, measure.privacy)
+    return race(passed, settings.policies, settings.images, measure.privacy, settings.trained)
 
 
-def _score(settings: Search, policy: str, each: Tensor, accuracy: float) -> Scored:
+def _score(settings: Search, policy: str, each: Tensor, accuracy: float, trial: Trial | None) -> Scored:
     interval = bootstrap(each, stream(settings.seed, "search", "interval", policy))
-    return Scored(policy, torch.mean(each).item(), interval, accuracy)
+    scored = Scored(policy, torch.mean(each).item(), interval, accuracy)
+    if trial is None:
+        return scored
+    return dataclasses.replace(scored, learned=trial.accuracy, cost=trial.cost, cost_interval=trial.interval)

@@ -11,7 +11,7 @@ from leaktight.core.errors import LeaktightError
 from leaktight.search.candidates import Indices
 
 ImageScores = tuple[float, ...]
-What = Literal["privacy", "accuracy"]
+What = Literal["privacy", "accuracy", "training"]
 FIRST, LARGEST = 8, 32
 
 
@@ -20,7 +20,8 @@ class ScoreTask:
     """A policy to score on some of the images.
 
     Args:
-        what: `privacy` gives a score for each image, `accuracy` one for all.
+        what: `privacy` gives a score for each image, `accuracy` one for each batch, `training` 1 for each image that a
+            model which learned from changed images tells right, else 0.
         start: the first image.
         stop: the image after the last.
         acts: the policy in its canonical form; empty for images as they are.

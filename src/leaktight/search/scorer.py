@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import OrderedDict
 
 import numpy as np
 
+from leaktight.core.draws import public_draws
 from leaktight.core.message import Tensors
+from leaktight.core.task import Batch
+from leaktight.learning.evaluate import hits_of
 from leaktight.probes.accuracy_score import accuracy_score
 from leaktight.probes.privacy_score import privacy_scores
 from leaktight.search.candidates import Indices
-from leaktight.search.material import Material
+from leaktight.search.material import Material, train
 from leaktight.search.score_task import ImageScores, ScoreTask
 from leaktight.search.settings import Search
 from leaktight.transforms.batched import Pixels
 from leaktight.transforms.images import as_bytes, from_bytes
 from leaktight.transforms.library import function_at
-from leaktight.transforms.policy import apply_function
+from leaktight.transforms.policy import Policy, apply_function
 
 MEMORY = 256 * 2**20
 """How many bytes of transformed images are kept, the latest used ones."""
@@ -42,14 +46,19 @@ class Scorer:
         self.trained = {name: tensor.to(material.task.device) for name, tensor in parameters.items()}
         self._untrained = material.task.model.tensors()
         self._signs = material.signs.numpy()
-        self._first = as_bytes(material.examples.inputs)
+        self._first = as_bytes(material.pool.inputs)
+        self._batches = material.batches.numpy()
         self._images: OrderedDict[Indices, Pixels] = OrderedDict()
         self._scores: dict[tuple[str, int, bytes], ImageScores] = {}
         self.applied = self.scored = 0
 
     def score(self, task: ScoreTask) -> ImageScores:
-        """Return the scores of a task: one for each of its images, or one in all."""
-        pixels = self.images(task.acts)[task.start : task.stop]
+        """Return the scores of a task: one for each of its images, or for each batch."""
+        if task.what == "training":
+            return self._learn(task.acts)
+        pixels = self.images(task.acts)
+        if task.what == "privacy":
+            pixels = pixels[task.start : task.stop]
         key = task.what, task.start, hashlib.sha256(pixels.tobytes()).digest()
         if key not in self._scores:
             self._scores[key] = self._privacy(task, pixels) if task.what == "privacy" else self._accuracy(pixels)
@@ -72,11 +81,27 @@ class Scorer:
 
     def _privacy(self, task: ScoreTask, pixels: Pixels) -> ImageScores:
         own, part = self._material, slice(task.start, task.stop)
-        images = from_bytes(pixels, own.examples.inputs)
+        images = from_bytes(pixels, own.pool.inputs)
         how = self._search.similarity, self._search.blends
-        scores = privacy_scores(own.task, self.trained, images, own.examples.labels[part], own.noise[part], *how)
+        scores = privacy_scores(own.task, self.trained, images, own.pool.labels[part], own.noise[part], *how)
         return tuple(scores.tolist())
 
     def _accuracy(self, pixels: Pixels) -> ImageScores:
-        images = from_bytes(pixels, self._material.examples.inputs)
-        return (accuracy_score(self._material.task, self._untrained, images),)
+        own = self._material
+        batches = [from_bytes(pixels[places], own.pool.inputs) for places in self._batches]
+        return tuple(accuracy_score(own.task, self._untrained, images) for images in batches)
+
+    def _learn(self, acts: Indices) -> ImageScores:
+        """Train a model on images after a policy, and return for each image that was held out whether it was right."""
+        own, search = self._material, self._search
+        policy = Policy(branches=(acts,)) if acts else None
+
+        def change(batch: Batch, step: int) -> Batch:
+            if policy is None:
+                return batch
+            draws = public_draws(search.seed, "search", "brief training", step)
+            return dataclasses.replace(batch, inputs=policy.apply(batch.inputs, draws))
+
+        learned = train(search, own.task, own.training, search.steps, change)
+        self.scored += 1
+        return tuple(hits_of(own.task, learned, own.held_out).double().tolist())

@@ -31,6 +31,12 @@ class Search(Value):
         threshold: how many times worse than that of untransformed images the accuracy score may be, at least 1; larger
             is laxer.
         images: how many images each policy is scored on, at least 8.
+        batches: over how many batches of so many images the accuracy score is a mean, at least 1; where there are too
+            few images, batches share some.
+        trained: how many of the most private candidates a model is trained with for real, briefly, before one is
+            chosen; 0 chooses by both scores alone, as published.
+        steps: how long each of these models is trained.
+        loss: how much less accuracy than without a change such a model may have, in [0, 1].
         method: `racing` drops the clearly bad after a few images; `random` scores every candidate on all images, as
             published.
         library: the indices that policies are made of.
@@ -52,7 +58,8 @@ class Search(Value):
         1500
 
     Differs from the paper: T_acc is relative to the score of untransformed images, so that it means the same for any
-    network and number of images; racing is the default; the little training steps by Adam.
+    network and number of images; racing is the default; the little training steps by Adam; a policy whose privacy score
+    is no better than that of images as they are is never chosen; of what the scores leave, brief training runs choose.
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1
@@ -66,6 +73,10 @@ class Search(Value):
     policies: int = Field(2, ge=1)
     threshold: float = Field(1.1, ge=1)
     images: int = Field(100, ge=8)
+    batches: int = Field(10, ge=1)
+    trained: int = Field(8, ge=0)
+    steps: int = Field(300, ge=1)
+    loss: float = Field(0.05, ge=0, le=1)
     method: Method = "racing"
     library: tuple[int, ...] = tuple(range(len(LIBRARY)))
     epochs: int = Field(50, ge=0)

@@ -102,7 +102,12 @@ class _Sender:
         self.last: tuple[Batch, Gradient, Belief] | None = None
 
     def send(self, round: int) -> tuple[Batch, Belief, Tensors]:
-        """Return the examples that a message was made from, what the channel says of it, and the message."""
+        """Return the examples that a message was made from, what the channel says of it, and the message.
+
+        Where outcomes last, every message is the first of another party.
+        """
+        if self.channel.lasting:
+            self.local.memory.clear()
         self.local.begin(round)
         used = self.local.now.batch = self.defence.on_batch(self.raw, self.local)
         clean, belief = self._clean(used)

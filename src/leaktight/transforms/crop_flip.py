@@ -6,13 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.core.draws import Draws
-from leaktight.transforms.images import require_images
+from leaktight.transforms.images import ImageDraws, require_images
 
 PAD = 4
 
 
-def crop_flip(images: Tensor, draws: Draws) -> Tensor:
+def crop_flip(images: Tensor, draws: ImageDraws) -> Tensor:
     r"""Return each image shifted by up to four pixels each way and, for every other one, seen in a mirror.
 
     An image is padded by four black pixels on each side, cut to its size again at one of 9 x 9 places, and flipped from

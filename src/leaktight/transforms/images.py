@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,6 +13,16 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.transforms.batched import Pixels
 
 CHANNELS = (1, 3)
+
+
+class ImageDraws(Protocol):
+    """Where a transformation's random numbers come from: one stream for a batch, or one for each image."""
+
+    def integers(self, high: int, shape: Sequence[int] = ()) -> Tensor:
+        """Draw whole numbers from 0 to `high` - 1, all equally likely."""
+
+    def uniforms(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
+        """Draw numbers from [0, 1)."""
 
 
 def require_images(images: Tensor) -> None:

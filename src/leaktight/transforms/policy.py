@@ -21,13 +21,12 @@ from pydantic import (
 from torch import Tensor
 
 from leaktight.core.document import parse_toml
-from leaktight.core.draws import Draws
 from leaktight.core.errors import InvalidValue, excerpt, from_validation
 from leaktight.core.input_file import LARGEST_SETTINGS
 from leaktight.core.value import Value
 from leaktight.data.files import read_bytes
 from leaktight.transforms.batched import Pixels, apply_operation
-from leaktight.transforms.images import as_bytes, from_bytes, require_images
+from leaktight.transforms.images import ImageDraws, as_bytes, from_bytes, require_images
 from leaktight.transforms.library import LIBRARY, Function, function_at, is_index
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class Policy(Value):
     def __repr__(self) -> str:
         return f"Policy.of({str(self)!r})"
 
-    def apply(self, images: Tensor, draws: Draws, probability: Probability = "always") -> Tensor:
+    def apply(self, images: Tensor, draws: ImageDraws, probability: Probability = "always") -> Tensor:
         """Return every image after one branch, in 8 bit steps of [0, 1].
 
         The draws of the first functions do not depend on how many follow: with a stream in the same state, `3-1` makes
@@ -160,7 +159,7 @@ class Policy(Value):
 
         return PolicyTransform(self, seed, probability)
 
-    def _draw(self, count: int, draws: Draws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
+    def _draw(self, count: int, draws: ImageDraws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
         """Draw each image's branch, and for each place in it a sign and a chance."""
         branch = draws.integers(len(self.branches), (count,)).numpy()
         signs, chances = [], []

@@ -12,11 +12,12 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell, Record, Status
 from leaktight.defences.transformation import Transformation
 from leaktight.learning import Federated
-from leaktight.metrics import PSNR, SearchGap
+from leaktight.metrics import PSNR, PSNRAboveChance, SearchGap
 from leaktight.papers import Order, Paper, Row
 from leaktight.papers.paper import Plans
 from leaktight.papers.transformation_search import PAPER
 from leaktight.papers.transformation_search.scales import Study, study_of
+from leaktight.probes import PrivacyScore
 from leaktight.transforms.policy import Policy
 
 HYBRIDS = {"cifar10-lenet": Policy.of("3-1+18-15")}
@@ -61,12 +62,16 @@ def _answer(cell: Cell) -> Record:
     assert isinstance(cell.scenario, Federated)
     drop = level(cell)
     found = [Reading(name="accuracy", value=0.5 + drop / 1000 + cell.seed / 100, low=0.45, high=0.55, n=100)]
-    if cell.label.startswith("score of"):
-        found.append(spread("privacy_score", score(cell) + (0.1 if cell.stage == "end" else 0.0)))
+    if "score of" in cell.label:
+        found.append(spread("privacy_score", score(cell) + (0.1 if cell.label.startswith("per_tensor") else 0.0)))
         found.append(Reading(name="accuracy_score", value=-1 - score(cell)))
+        if isinstance(cell.probe, PrivacyScore) and cell.probe.curve:
+            found += [spread(f"similarity_at_{way:g}", way * (1 - drop / 10)) for way in (0.0, 0.5, 1.0)]
     elif cell.label.startswith("attack on"):
-        value = 10 + 5 * score(cell) + {"initial": 2, "early": 0, "end": 1}[cell.stage]
-        found += [spread("psnr", value, "used", 9.0), spread("psnr", 20 - value, "raw", 9.0)]
+        trained = cell.scenario.model.kind == "factory" or cell.stage == "end"
+        value = 10 + 5 * score(cell) + (1 if trained else 2)
+        found += [spread("psnr", value, "used"), spread("psnr", 20 - value, "raw")]
+        found += [spread("psnr_above_chance", 2 * value - 18, "used"), spread("psnr_above_chance", 11 - value, "raw")]
     elif cell.label == "similarity":
         for moment in (0, 50):
             for number, layer in enumerate(("body.conv1", "body.conv2", "head")):
@@ -78,10 +83,19 @@ def _answer(cell: Cell) -> Record:
                 found.append(
                     Reading(name=f"{name}_after_{played}", value=0.1 + played / 1000 + more, low=0.0, high=1.0)
                 )
+            found += [
+                Reading(name=f"{name}_after_{played}", value=2.0 + more)
+                for name, more in (("loss", 0), ("own_loss", 1))
+            ]
     else:
-        known = {"ats2021-adaptive": 4.0}.get(cell.label, 0.0)
+        known = {"strongest": 4.0}.get(cell.label, 0.0)
         value = 14 - drop + cell.seed / 10
-        found += [spread("psnr", value, "used", 11.5), spread("psnr", value - 1 + known, "raw", 11.5)]
+        # The best answer without a message is worth as much under every policy.
+        found += [
+            spread(name, value + more - less, against)
+            for name, less in (("psnr", 0.0), ("psnr_above_chance", 11.5))
+            for against, more in (("used", 0.0), ("raw", known - 1))
+        ]
     return Record(cell=cell, status=Status.DONE, readings=tuple(found))
 
 
@@ -142,7 +156,7 @@ def attack() -> Callable[..., GradientMatching]:
     def find(plans: Plans, part: str, label: str) -> GradientMatching:
         probe = plans[f"cifar10-lenet-{part}"].probes[label]
         assert isinstance(probe, Attempt)
-        assert probe.metrics == (PSNR(), SearchGap())
+        assert probe.metrics == (PSNR(), PSNRAboveChance(), SearchGap())
         assert isinstance(probe.attack, GradientMatching)
         assert probe.attack.labels == "given"
         return probe.attack

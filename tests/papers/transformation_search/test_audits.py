@@ -32,7 +32,10 @@ def test_drops_compare_trainings_of_the_same_seed(study: Study, answered: Callab
     row = attack_columns(study, attacked, [HYBRID])
     assert row["psnr"] == pytest.approx(8.6)
     assert row["psnr_original"] == pytest.approx(7.6)
-    assert row["chance"] == 11.5
+    assert row["chance"] == pytest.approx(11.5)
+    assert row["psnr_above_chance"] == pytest.approx(8.6 - 11.5)
+    assert row["psnr_above_chance_original"] == pytest.approx(7.6 - 11.5)
+    assert row["above_chance_drop"] == pytest.approx(6.0)
     # The same in each of three seeds, so that nothing is left to doubt, whatever differs between seeds.
     assert [row[f"psnr_drop{end}"] for end in ("", "_low", "_high")] == pytest.approx([6.0, 6.0, 6.0])
     learned = learning_columns(study, attacked, [HYBRID, FIRST])
@@ -77,7 +80,7 @@ def test_models_are_attacked_while_it_pays_and_at_the_end_at_full_scale(plans: P
             }
         )
     )
-    for part in ("policies", "attacks", "adaptive"):
+    for part in ("policies", "attacks"):
         assert plans[f"cifar10-lenet-{part}"].grid.stages == ("initial",)
         assert full[f"cifar100-resnet20-{part}"].grid.stages == ("end",)
     assert plans["f-mnist-lenet-transfer"].grid.stages == ("initial",)
@@ -92,7 +95,8 @@ def test_ten_participants_train_by_federated_sgd(plans: Plans, study: Study) -> 
         assert scenario.protocol == FedSGD(optimiser=Sgd(learning_rate=0.05, momentum=0.9))
         # A participant has 50 images here, one round for each epoch.
         part = name.rpartition("-")[2]
-        assert scenario.rounds == {"untrained": 0, "networks": 1}.get(part, study.epochs)
+        wanted = {"untrained": 0, "scores": 0, "networks": 1, "10": 10, "50": 50}.get(part, study.epochs)
+        assert scenario.rounds == wanted
 
 
 def test_full_trainings_are_decayed_three_times(sets: str) -> None:
@@ -102,5 +106,5 @@ def test_full_trainings_are_decayed_three_times(sets: str) -> None:
         "cifar100-resnet20-policies"
     ].scenarios.values()
     assert isinstance(scenario, Federated)
-    wanted = DecayedSgd(factor=0.1, rounds=(30, 50, 70), learning_rate=0.1, momentum=0.9)
+    wanted = DecayedSgd(factor=0.1, rounds=(30, 50, 70), learning_rate=0.1, momentum=0.9, weight_decay=5e-4)
     assert scenario.protocol == FedSGD(optimiser=wanted)

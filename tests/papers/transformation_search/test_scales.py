@@ -3,14 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Photos
+from leaktight.defences import Transformation
 from leaktight.models import ConvNet, LeNet, ResNet20
 from leaktight.papers import Order
 from leaktight.papers.transformation_search import PAPER
+from leaktight.papers.transformation_search.audits import make_scenario
 from leaktight.papers.transformation_search.scales import PUBLISHED, Study, study_of
 from leaktight.transforms.policy import PUBLISHED as PRESETS
+from leaktight.transforms.policy import Policy
 
 STRENGTHS = ("attack", "variants", "adaptive", "compared_attack", "path")
 
@@ -58,8 +62,11 @@ def test_the_full_experiment_has_the_settings_of_section_5(sets: str) -> None:
         (data_set, network) for data_set in ("CIFAR100", "F-MNIST") for network in ("ResNet20", "ConvNet")
     ]
     assert {type(one.model) for one in study.subjects} == {ResNet20, ConvNet}
-    assert study.subjects[1].model == ConvNet(width=64)
-    assert (study.epochs, study.participants, study.random, study.compared) == (200, 10, 10, 100)
+    assert study.subjects[0].model == ResNet20(width=4, norm="running")
+    assert study.subjects[1].model == ConvNet(width=64, norm="running")
+    assert study.transfers[0].data.load().shape == (1, 32, 32)
+    assert (study.epochs, study.participants, study.random, study.compared) == (200, 10, 10, 300)
+    assert study.weight_decay == 5e-4
     assert (study.search.candidates, study.search.images, study.search.epochs, study.search.method) == (
         1500,
         100,
@@ -79,6 +86,22 @@ def test_the_published_hybrids_are_those_of_cifar100() -> None:
     assert [str(PRESETS[f"ats2021-{network}-cifar100"]) for network in ("resnet20", "convnet")] == list(PUBLISHED)
 
 
+def test_the_full_network_takes_a_step_with_running_statistics(sets: str) -> None:
+    study = study_of(Order(scale="paper", data=sets, steps=1)).model_copy(update={"participants": 2})
+    scenario = make_scenario(study, study.focus)
+    data = scenario.data.load()
+    before = scenario.task(data, 0)
+    training = scenario.train(Transformation(policy=Policy.of("3-1-7"), crop_flip=True), 0)
+    after = training.snapshots["end"].parameters
+    running = before.public_running()
+    # A convolution before the blocks and two in each of nine, each with its mean and variance.
+    assert len(running) == 2 * 19
+    assert all(not torch.equal(after[name], tensor) for name, tensor in running.items())
+    moved = [name for name, tensor in before.public_state().items() if not torch.equal(after[name], tensor)]
+    assert "head.weight" in moved
+    assert "body.conv1.weight" in moved
+
+
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_steps_keep_every_part_and_cut_what_is_counted(scale: str, sets: str) -> None:
     whole, cut = (study_of(Order.model_validate({"scale": scale, "data": sets, "steps": steps})) for steps in (None, 1))
@@ -91,7 +114,7 @@ def test_steps_keep_every_part_and_cut_what_is_counted(scale: str, sets: str) ->
     for name in STRENGTHS:
         found = getattr(cut, name)
         assert (found.victims, found.iterations, found.lbfgs, found.restarts) == (2, 1, 1, 1)
-    assert (cut.rounds, cut.seeds, cut.few, cut.random, cut.compared, cut.moments) == (1, 1, 1, 1, 3, 1)
+    assert (cut.rounds, cut.seeds, cut.few, cut.random, cut.compared, cut.moments) == (1, 1, 1, 1, 9, 1)
     assert (cut.search.candidates, cut.search.images, cut.search.epochs) == (4, 8, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from leaktight.papers import Order
 from leaktight.papers.transformation_search import PAPER
-from leaktight.papers.transformation_search.scales import Study, study_of
+from leaktight.papers.transformation_search.scales import Study, score_network, study_of
 from leaktight.papers.transformation_search.searches import make_search, prepare
 from leaktight.running.scheduler import Step
 from leaktight.transforms import read_policy
@@ -19,7 +19,9 @@ CUT = Order(steps=1)
 def test_every_subject_is_searched_in_a_folder_of_its_own_and_once(tmp_path: Path) -> None:
     told: list[Step] = []
     study = study_of(CUT)
-    found = prepare(study, tmp_path, progress=told.append).hybrids
+    prepared = prepare(study, tmp_path, progress=told.append)
+    assert Path(prepared.semi_trained).is_file()
+    found = prepared.hybrids
     assert list(found) == ["photos-lenet"]
     file = tmp_path / "photos-lenet-search" / "policy.toml"
     assert read_policy(file) == found["photos-lenet"]
@@ -45,6 +47,7 @@ def test_the_network_that_is_trained_is_searched_for_two_policies_of_three_funct
 ) -> None:
     study: Study = study_of(Order.model_validate({"scale": scale, "data": sets}))
     wanted = make_search(study.model_copy(update={"seed": 3}), study.focus)
-    assert (wanted.data, wanted.model, wanted.seed) == (study.focus.data, study.focus.model, 3)
+    assert (wanted.data, wanted.model, wanted.seed) == (study.focus.data, score_network(study.focus.model), 3)
+    assert (wanted.batches, wanted.trained) == (10, 0)
     assert (wanted.functions, wanted.policies, wanted.candidates, wanted.images) == (3, 2, 1500, 100)
     assert (wanted.epochs, wanted.share, wanted.method) == (50, 0.1, method)

@@ -27,6 +27,8 @@ def test_accuracy_is_scored_on_the_untrained_model_and_measured_throughout_the_t
     untrained = plans["cifar10-lenet-untrained"]
     assert untrained.grid.stages == ("initial",)
     assert all(isinstance(probe, AccuracyScore) for probe in untrained.probes.values())
+    # Ten batches.
+    assert untrained.grid.seeds == tuple(range(5, 15))
     training = plans["cifar10-lenet-training"]
     assert (training.grid.stages, training.grid.batch_sizes) == (("training",), (study.batch_size,))
     assert [type(probe) for probe in training.probes.values()] == [LearningCurve]
@@ -37,4 +39,5 @@ def test_figure_3_has_moments_and_the_end(tables: Tables, study: Study) -> None:
     assert [row["rounds"] for row in rows] == [0, 100, 200, study.rounds_of(study.focus)]
     assert rows[1]["accuracy"] == pytest.approx(0.2)
     assert rows[1]["own_accuracy"] == pytest.approx(0.3)
-    assert rows[-1]["own_accuracy"] is None
+    assert (rows[1]["loss"], rows[1]["own_loss"]) == (2.0, 3.0)
+    assert rows[-1]["own_accuracy"] is rows[-1]["loss"] is None

@@ -73,8 +73,8 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether the hybrid lowers PSNR under each attack."""
     return [
         above(
-            f"PSNR(none) - PSNR(hybrid) in dB by {attack}, {', '.join(place)}",
-            value_at(own, "psnr_drop", attack=attack, policy=HYBRID),
+            f"PSNR above chance(none) - that(hybrid) in dB by {attack}, {', '.join(place)}",
+            value_at(own, "above_chance_drop", attack=attack, policy=HYBRID),
             0,
         )
         for place, own in groups(rows, *audits.PLACE)

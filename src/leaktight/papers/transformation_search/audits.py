@@ -8,6 +8,8 @@ from typing import Any
 
 from leaktight import metrics
 from leaktight.attacks.presets import preset
+from leaktight.attacks.strongest import Strongest
+from leaktight.attacks.suite import scale, whole_suite
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
@@ -23,8 +25,11 @@ from leaktight.papers.transformation_search.scales import Strength, Study, Subje
 from leaktight.plans.plan import Grid, Plan, Stage
 from leaktight.transforms.policy import Policy
 
-PSNR, ACCURACY = "psnr", "accuracy"
-ATTACK = "Adam+Cosine"
+PSNR, ACCURACY, ABOVE = "psnr", "accuracy", "psnr_above_chance"
+ATTACK, STRONGEST = "Adam+Cosine", "strongest"
+METRICS = (metrics.PSNR(), metrics.PSNRAboveChance(), metrics.SearchGap())
+FULL = 400
+"""The iterations from which on the strongest attacker has all of its effort."""
 MOMENTUM = 0.9
 PLACE = ("data_set", "network")
 DROP, EQUAL = 2.0, 0.02
@@ -47,7 +52,19 @@ def make_attempt(name: str, strength: Strength, *knows: Knows) -> Attempt:
     return Attempt(
         attack=preset(name, labels="given", **wanted),
         threat=make_threat(*knows),
-        metrics=(metrics.PSNR(), metrics.SearchGap()),
+        metrics=METRICS,
+    )
+
+
+def make_strongest(strength: Strength) -> Attempt:
+    """Return the strongest attacker, who knows the policy and public images and is given the labels.
+
+    Args:
+        strength: its iterations, of what the suite has by itself; never more.
+    """
+    members = scale(whole_suite(), min(1.0, strength.iterations / FULL))
+    return Attempt(
+        attack=Strongest(members=members), threat=make_threat(Knows.DEFENCE, Knows.AUXILIARY), metrics=METRICS
     )
 
 
@@ -113,8 +130,9 @@ def name_of(policy: Policy | None) -> str:
 def attack_columns(study: Study, cells: Records, defences: Sequence[Defence]) -> Row:
     """Return the PSNR under one of several defences, against the image that was used and against the original.
 
-    `chance` is the PSNR against the used image of the best answer that needs no message, and `psnr_drop` how much less
-    it is than without a policy.
+    `chance` is the PSNR against the used image of the best answer that needs no message, `psnr_above_chance` what an
+    attack adds to it, `psnr_drop` how much less PSNR there is than without a policy, and `above_chance_drop` how much
+    less of what the attack adds.
 
     Args:
         study: what was planned.
@@ -122,12 +140,17 @@ def attack_columns(study: Study, cells: Records, defences: Sequence[Defence]) ->
         defences: which of them.
     """
     used, raw = (readings_of(cells, defences, PSNR, against) for against in ("used", "raw"))
-    chances = [reading.chance for reading in used if reading.chance is not None]
+    above, above_raw = (readings_of(cells, defences, ABOVE, against) for against in ("used", "raw"))
+    pairs = zip(used, above, strict=False)
+    chances = [whole.value - more.value for whole, more in pairs]
     return {
         **over_runs(PSNR, used),
         **over_runs("psnr_original", raw),
         "chance": fmean(chances) if chances else None,
-        **columns("psnr_drop", _drop(study, cells, defences)),
+        **over_runs(ABOVE, above),
+        **over_runs(f"{ABOVE}_original", above_raw),
+        **columns("psnr_drop", _drop(study, cells, defences, PSNR)),
+        **columns("above_chance_drop", _drop(study, cells, defences, ABOVE)),
     }
 
 
@@ -152,22 +175,23 @@ def readings_of(cells: Records, defences: Sequence[Defence], name: str, against:
 
 def gain_over_chance(rows: Sequence[Row]) -> Reading | None:
     """Return by how much PSNR without a policy is above the best answer that needs no gradient."""
-    psnr, chance = (value_at(rows, column, policy=NONE) for column in (PSNR, "chance"))
-    # A chance level is taken as exact.
-    exact = chance and chance.model_copy(update={"low": chance.value, "high": chance.value})
-    return difference(psnr, exact)
+    return value_at(rows, ABOVE, policy=NONE)
 
 
 def _sgd(study: Study, subject: Subject, rounds: int) -> Optimiser:
-    settings: dict[str, Any] = {"learning_rate": subject.learning_rate, "momentum": MOMENTUM}
+    settings: dict[str, Any] = {
+        "learning_rate": subject.learning_rate,
+        "momentum": MOMENTUM,
+        "weight_decay": study.weight_decay,
+    }
     if not study.decayed:
         return Sgd(**settings)
     return DecayedSgd(factor=0.1, rounds=tuple(rounds * eighths // 8 for eighths in (3, 5, 7)), **settings)
 
 
-def _drop(study: Study, cells: Records, defences: Sequence[Defence]) -> Reading | None:
-    """Compare the PSNR on the same images: over training runs if there are several, over the images of one."""
-    pairs = _pairs(study, cells, defences, PSNR, "used")
+def _drop(study: Study, cells: Records, defences: Sequence[Defence], name: str) -> Reading | None:
+    """Compare a reading on the same images: over training runs if there are several, over the images of one."""
+    pairs = _pairs(study, cells, defences, name, "used")
     if len(pairs) == 1:
         [(_, before, after)] = pairs
         return _mean([one - other for one, other in zip(before.each, after.each, strict=False)])

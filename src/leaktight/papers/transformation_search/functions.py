@@ -11,7 +11,7 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, columns, groups, number
 from leaktight.papers.transformation_search import points
 from leaktight.papers.transformation_search.audits import PLACE, place_of
-from leaktight.papers.transformation_search.points import SCORE, STAGES, privacy_score
+from leaktight.papers.transformation_search.points import SCORE, privacy_score
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.transforms.library import LIBRARY, same_as
 from leaktight.transforms.policy import Policy
@@ -40,7 +40,7 @@ def rows(study: Study, records: Records) -> list[Row]:
                 "function": function.index,
                 "operation": function.operation,
                 "level": function.level,
-                **columns(SCORE, privacy_score(study, records, policy, STAGES["semi-trained"])),
+                **columns(SCORE, privacy_score(study, records, policy)),
             }
         )
     # Indices that do the same have one score, and share the rank of the first.

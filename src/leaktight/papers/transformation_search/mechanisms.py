@@ -107,7 +107,12 @@ def grouped_policies(study: Study, subject: Subject) -> dict[str, tuple[Policy |
     return rows | {name: (policy, [as_defence(study, policy)]) for name, policy in others.items()}
 
 
+def three_policies(study: Study) -> dict[str, Policy]:
+    """Return one random policy, and the hybrid."""
+    drawn = next(iter(trained_random_policies(study).values()))
+    return {RANDOM: drawn, HYBRID: study.hybrid_of(study.focus)}
+
+
 def three_defences(study: Study) -> dict[str, Defence]:
     """Return what six attacks and accuracy during training are compared on: none, one random policy, and the hybrid."""
-    drawn = next(iter(trained_random_policies(study).values()))
-    return as_defences(study, {RANDOM: drawn, HYBRID: study.hybrid_of(study.focus)})
+    return as_defences(study, three_policies(study))

@@ -84,7 +84,14 @@ def _plan(study: Study, subject: Subject) -> Plan:
 def _columns(subject: Subject, records: Records, label: str) -> Row:
     cell = records.where(_audit(subject), label=label, stage="end", defence=Undefended()).done
     used, raw = (cell.reading(audits.PSNR, against) for against in ("used", "raw"))
-    return {**columns(audits.PSNR, used), **columns("psnr_original", raw), "chance": used.chance if used else None}
+    above = cell.reading(audits.ABOVE, "used")
+    chance = used.value - above.value if used and above else None
+    return {
+        **columns(audits.PSNR, used),
+        **columns("psnr_original", raw),
+        "chance": chance,
+        **columns(audits.ABOVE, above),
+    }
 
 
 EXPERIMENT = Experiment(

@@ -11,9 +11,16 @@ from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, columns, over_runs, reading_of
-from leaktight.papers.transformation_search import adaptive, policies
-from leaktight.papers.transformation_search.adaptive import KNOWING
-from leaktight.papers.transformation_search.audits import ACCURACY, ATTACK, PLACE, PSNR, place_of, readings_of
+from leaktight.papers.transformation_search import early, policies
+from leaktight.papers.transformation_search.audits import (
+    ACCURACY,
+    ATTACK,
+    PLACE,
+    PSNR,
+    STRONGEST,
+    place_of,
+    readings_of,
+)
 from leaktight.papers.transformation_search.mechanisms import grouped_policies, known_policies, plain_defence
 from leaktight.papers.transformation_search.scales import Study
 
@@ -22,7 +29,7 @@ PUBLISHED = claims(("Definition 2 asks for it; the paper gives no epsilon, delta
 
 def plans(study: Study) -> Plans:
     """Return the audits of both attackers."""
-    return policies.plan_policies(study) | adaptive.plans(study)
+    return policies.plan_policies(study) | early.plans(study)
 
 
 def rows(study: Study, records: Records) -> list[Row]:
@@ -32,16 +39,16 @@ def rows(study: Study, records: Records) -> list[Row]:
         plain = policies.cells(study, subject, records)
         for name, (_, defences) in grouped_policies(study, subject).items():
             place = {**place_of(subject), "policy": name}
-            rows.append(_row(study, {**place, "attack": ATTACK}, plain, defences))
+            rows.append(_row(study, {**place, "attack": ATTACK}, plain, plain, defences))
             if subject == study.focus and name in known_policies(study, subject):
-                knowing = adaptive.cells(study, records, KNOWING)
-                rows.append(_row(study, {**place, "attack": KNOWING}, knowing, defences))
+                knowing = early.cells(study, records, STRONGEST)
+                rows.append(_row(study, {**place, "attack": STRONGEST}, knowing, plain, defences))
     return rows
 
 
-def _row(study: Study, place: Row, cells: Records, defences: Sequence[Defence]) -> Row:
+def _row(study: Study, place: Row, cells: Records, trained: Records, defences: Sequence[Defence]) -> Row:
     claim = Claim(epsilon=study.epsilon, delta=study.delta, gamma=study.gamma)
-    verdict = _judge(study, claim, cells, defences)
+    verdict = _judge(study, claim, cells, trained, defences)
     return {
         **place,
         "epsilon": claim.epsilon,
@@ -56,10 +63,15 @@ def _row(study: Study, place: Row, cells: Records, defences: Sequence[Defence]) 
     }
 
 
-def _judge(study: Study, claim: Claim, cells: Records, defences: Sequence[Defence]) -> PrivacyAware | None:
-    """Pool the images of all training runs, and take accuracies over them; None if something was not measured."""
+def _judge(
+    study: Study, claim: Claim, cells: Records, trained: Records, defences: Sequence[Defence]
+) -> PrivacyAware | None:
+    """Pool the attacked images of all training runs, and take accuracies over whole training runs.
+
+    None if something was not measured.
+    """
     psnrs = [_pool_images(cells, defences, against) for against in ("raw", "used")]
-    accuracies = [_accuracy(cells, each) for each in (defences, [plain_defence(study)])]
+    accuracies = [_accuracy(trained, each) for each in (defences, [plain_defence(study)])]
     if None in psnrs or None in accuracies:
         return None
     known = [reading for reading in (*psnrs, *accuracies) if reading is not None]

@@ -73,12 +73,14 @@ class SearchSize(Value):
         images: on how many images each is scored.
         epochs: how long the model is trained on a tenth of the data that scores privacy.
         method: `racing`, or `random` as published, which scores every candidate on all images.
+        batches: over how many batches the accuracy score is a mean.
     """
 
     candidates: int
     images: int
     epochs: int
     method: Method = "racing"
+    batches: int = 10
 
 
 class Strength(Value):
@@ -114,12 +116,14 @@ class Study(Value):
         crop_flip: whether images are padded, cropped and flipped before a policy, and where there is none.
         random: how many random policies are trained with.
         published: the paper's hybrids that are measured beside ours.
-        attacked: at which stage of the training models are attacked, but for Fig. 2, which has three. Accuracies are of
-            the end.
+        attacked: at which stage of the training models are attacked (Tables 1 to 4). Accuracies are of the end.
         attack: how hard every model is attacked by Adam and cosine (Tables 1, 3 and 4).
         variants: how hard by the other attacks (Table 2).
-        adaptive: how hard by an attacker who knows the policy.
-        compared: how many random policies are scored and attacked on one model (Fig. 2).
+        adaptive: how hard early in a training, by who knows the policy too.
+        early: after how many steps, beside none; the first number is the smaller.
+        weight_decay: how much of the parameters is added to each gradient in training.
+        semi_trained: the file of Algorithm 1's semi-trained model of the focus; `searches.prepare` finds it.
+        compared: how many random policies are scored and attacked on one model (Fig. 2), in three draws.
         compared_attack: how hard.
         samples: on how many images privacy and accuracy are scored (Fig. 2, 5).
         moments: at how many moments of a training run accuracy is measured (Fig. 3).
@@ -153,6 +157,8 @@ class Study(Value):
     attack: Strength
     variants: Strength
     adaptive: Strength
+    early: tuple[int, int] = (10, 50)
+    weight_decay: float = 0.0
     compared: int
     compared_attack: Strength
     samples: int
@@ -166,6 +172,7 @@ class Study(Value):
     gamma: float = 0.02
     seed: int = 0
     hybrids: dict[str, Policy] = {}
+    semi_trained: str = ""
     device: DeviceName = "cpu"
 
     @property
@@ -213,7 +220,7 @@ def _smoke(data: str) -> Study:
         subjects=(photos,),
         transfers=(digits,),
         explained=photos.name,
-        search=SearchSize(candidates=8, images=8, epochs=2),
+        search=SearchSize(candidates=8, images=8, epochs=2, batches=2),
         epochs=4,
         participants=2,
         random=1,
@@ -222,7 +229,7 @@ def _smoke(data: str) -> Study:
         attack=Strength(victims=4, iterations=40),
         variants=weak,
         adaptive=weak,
-        compared=3,
+        compared=9,
         compared_attack=weak,
         samples=8,
         moments=2,
@@ -251,11 +258,10 @@ def _small(data: str) -> Study:
         attack=Strength(victims=20, iterations=800),
         # Fifteen iterations of L-BFGS are up to 300 evaluations from each start.
         variants=Strength(victims=10, iterations=800, lbfgs=15, restarts=2),
-        # Every outcome of a policy is a search of its own, or a part of one: about ten times the work of an attack that
-        # knows nothing.
+        # Every outcome of a policy is a search of its own, or a part of one.
         adaptive=Strength(victims=10, iterations=400),
-        compared=42,
-        compared_attack=Strength(victims=10, iterations=800),
+        compared=48,
+        compared_attack=Strength(victims=10, iterations=400),
         samples=60,
         moments=8,
         path=Strength(victims=10, iterations=400),
@@ -265,8 +271,11 @@ def _small(data: str) -> Study:
 
 def _paper(data: str) -> Study:
     need_folder(data, "paper")
-    sets = {CIFAR100: need_set(data, "cifar100"), FASHION: need_set(data, "fashion-mnist")}
-    networks: dict[str, Network] = {RESNET: ResNet20(), CONVNET: ConvNet(width=64)}
+    sets = {
+        CIFAR100: need_set(data, "cifar100"),
+        FASHION: need_set(data, "fashion-mnist").model_copy(update={"size": 32}),
+    }
+    networks: dict[str, Network] = {RESNET: wide_resnet(), CONVNET: ConvNet(width=64, norm="running")}
     common: dict[str, Any] = {"learning_rate": 0.1}
     subjects = {
         (data_set, network): Subject(data_set=data_set, network=network, data=source, model=model, **common)
@@ -286,12 +295,14 @@ def _paper(data: str) -> Study:
         # 130 images a round; the paper's code has batches of 128 and no participants.
         batch_size=13,
         decayed=True,
+        weight_decay=5e-4,
         crop_flip=True,
         random=10,
         attack=full,
         variants=full.model_copy(update={"lbfgs": 300}),
         adaptive=full,
-        compared=100,
+        # Three draws of a hundred.
+        compared=300,
         compared_attack=Strength(victims=100, iterations=2500),
         samples=100,
         moments=40,
@@ -300,6 +311,21 @@ def _paper(data: str) -> Study:
         few=3,
         device="auto",
     )
+
+
+def wide_resnet() -> ResNet20:
+    """Return ResNet20 as the paper has it: of width 4, its batch norm in training mode with running statistics."""
+    return ResNet20(width=4, norm="running")
+
+
+def score_network(network: Network) -> Network:
+    """Return a network as scores are taken on it: with batch norm in evaluation mode.
+
+    Scores need each image's own gradient, which there is none of where a batch normalises itself.
+    """
+    if isinstance(network, ResNet20 | ConvNet) and network.norm == "running":
+        return network.model_copy(update={"norm": "batch"})
+    return network
 
 
 def _cut(study: Study, steps: int) -> Study:
@@ -314,11 +340,12 @@ def _cut(study: Study, steps: int) -> Study:
             **subjects,
             **strengths,
             "other": study.other and _limit(study.other),
-            "search": study.search.model_copy(update={"candidates": 4, "images": 8, "epochs": 1}),
+            "search": study.search.model_copy(update={"candidates": 4, "images": 8, "epochs": 1, "batches": 2}),
             "rounds": max(1, min(steps, study.rounds or steps)),
             "batch_size": min(4, study.batch_size),
             "random": 1,
-            "compared": 3,
+            "early": (1, 2),
+            "compared": 9,
             "samples": 4,
             "moments": 1,
             "seeds": 1,

@@ -1,10 +1,11 @@
-"""Accuracy at some moments of the training run and at its end, with no, a random and the hybrid policy (Fig. 3)."""
+"""Accuracy and loss at some moments of the training run, with no, a random and the hybrid policy (Fig. 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
+from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.learning.federated import Federated
 from leaktight.papers.check import Check, at_most
@@ -18,6 +19,8 @@ from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes import LearningCurve
 
 AFTER = f"{audits.ACCURACY}_after_"
+CURVES = (audits.ACCURACY, "own_accuracy", "loss", "own_loss")
+"""Of the model on public images, and on the participants' own."""
 PUBLISHED = claims(
     (
         "Policies slow the convergence on the training set slightly; on the validation set the speeds are identical.",
@@ -71,11 +74,15 @@ def _rows(place: Row, record: Record) -> list[Row]:
     starts = [reading.name for reading in record.readings if reading.name.startswith(AFTER)]
     rows: list[Row] = []
     for rounds in sorted(int(name.removeprefix(AFTER)) for name in starts):
-        public, own = (find_reading(record, f"{kind}_after_{rounds}") for kind in (audits.ACCURACY, "own_accuracy"))
-        rows.append({**place, "rounds": rounds, **columns(audits.ACCURACY, public), **columns("own_accuracy", own)})
+        measured = {name: find_reading(record, f"{name}_after_{rounds}") for name in CURVES}
+        rows.append({**place, "rounds": rounds, **_columns(measured)})
     rounds = cast("Federated", record.cell.scenario).rounds
-    end = columns(audits.ACCURACY, find_reading(record, audits.ACCURACY))
-    return [*rows, {**place, "rounds": rounds, **end, **columns("own_accuracy", None)}]
+    end = {audits.ACCURACY: find_reading(record, audits.ACCURACY)}
+    return [*rows, {**place, "rounds": rounds, **_columns(end)}]
+
+
+def _columns(readings: Mapping[str, Reading | None]) -> Row:
+    return {key: value for name in CURVES for key, value in columns(name, readings.get(name)).items()}
 
 
 EXPERIMENT = Experiment(

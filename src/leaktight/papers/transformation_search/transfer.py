@@ -59,9 +59,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     verdicts = []
     for key, own in groups(rows, *audits.PLACE):
         place = ", ".join(key)
-        drop, change = (value_at(own, column, policy=HYBRID) for column in ("psnr_drop", "accuracy_change"))
+        drop, change = (value_at(own, column, policy=HYBRID) for column in ("above_chance_drop", "accuracy_change"))
         verdicts += [
-            above(f"Transfer: PSNR(none) - PSNR(hybrid) in dB, {place}", drop, 0),
+            above(f"Transfer: PSNR above chance(none) - that(hybrid) in dB, {place}", drop, 0),
             at_least(f"Transfer: accuracy(hybrid) - accuracy(none), {place}", change, -LOST),
             check_below_random(own, f"transfer, {place}"),
         ]

@@ -1,0 +1,117 @@
+"""Who knows the policy attacks early in a training: after 0, 10 and 50 steps, as Balunovic et al. did (2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.core.probe import Probe
+from leaktight.papers.check import Check, above, at_least
+from leaktight.papers.comparison import difference, highest
+from leaktight.papers.paper import Experiment, Plans
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, claims, groups, reading_of, rows_where, value_at
+from leaktight.papers.transformation_search import audits
+from leaktight.papers.transformation_search.audits import ATTACK, STRONGEST
+from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, as_defences, known_policies
+from leaktight.papers.transformation_search.scales import VARIANTS, Study
+from leaktight.plans.plan import Plan, Stage
+
+ATTACKS = (ATTACK, STRONGEST)
+ABOUT = (
+    "The table `early` is that of Balunovic et al. (2022), who attack these policies after 0, 10 and 50 steps of a "
+    "training and find them broken early on. One attacker is the paper's; the other, ours, is the strongest suite, who "
+    "knows the policy and public images, and searches for the original image: what it finds is to be read off "
+    "`psnr_above_chance_original`. Gao et al. have no such attacker."
+)
+PUBLISHED = claims(
+    (
+        "An adversary may start from class representatives, or use techniques other than matching: left as future "
+        "work.",
+        "6",
+    ),
+    (
+        "These policies protect images only later in a training: early on, gradients give them away.",
+        "Balunovic et al. 2022, section 6",
+    ),
+)
+
+
+def plans(study: Study) -> Plans:
+    """Attack with and without knowledge of the policy: before a short training, after it, and after a longer one."""
+    first, last = study.early
+    return {
+        _audit(study, first): _plan(study, first, ("initial", "end")),
+        _audit(study, last): _plan(study, last, ("end",)),
+    }
+
+
+def rows(study: Study, records: Records) -> list[Row]:
+    """Return a row for each known policy, moment and attacker."""
+    return [
+        {
+            **audits.place_of(study.focus),
+            "policy": name,
+            "steps": steps,
+            "attack": attack,
+            **audits.attack_columns(study, cells(study, records, attack, steps), [defence]),
+        }
+        for name, defence in as_defences(study, known_policies(study, study.focus)).items()
+        for steps in (0, *study.early)
+        for attack in ATTACKS
+    ]
+
+
+def cells(study: Study, records: Records, attack: str, steps: int = 0) -> Records:
+    """Return the cells of one of the attackers after some steps, under every known policy."""
+    stage: Stage = "end" if steps else "initial"
+    return records.where(_audit(study, steps or study.early[0]), label=attack, stage=stage)
+
+
+def checks(rows: Sequence[Row]) -> list[Check]:
+    """Ask what is left of the hybrid where the attacker knows it: the best attacker, against the original image."""
+    verdicts = []
+    for place, own in groups(rows, *audits.PLACE):
+        column, name = f"{audits.ABOVE}_original", ", ".join(place)
+        first = rows_where(own, steps=0)
+        plain = value_at(first, column, attack=ATTACK, policy=NONE)
+        best = highest([reading_of(row, column) for row in rows_where(first, policy=HYBRID)])
+        claim = (
+            "PSNR of the original above chance(none) - that(hybrid, best of two attackers) in dB, before the training"
+        )
+        verdicts += [
+            at_least(f"{claim}, {name}", difference(plain, best), audits.DROP),
+            above(f"PSNR of the original above chance(hybrid, best of two attackers), before it, {name}", best, 0),
+        ]
+    return verdicts
+
+
+def _audit(study: Study, rounds: int) -> str:
+    return audits.audit_name(study.focus, f"after-{rounds}")
+
+
+def _plan(study: Study, rounds: int, stages: tuple[Stage, ...]) -> Plan:
+    probes: dict[str, Probe] = {
+        ATTACK: audits.make_attempt(VARIANTS[ATTACK], study.adaptive),
+        STRONGEST: audits.make_strongest(study.adaptive),
+    }
+    short = study.model_copy(update={"rounds": rounds})
+    return audits.make_plan(
+        audits.make_title(study.focus, f"attacks within {rounds} steps, by who knows the policy too"),
+        audits.make_scenario(short, study.focus),
+        as_defences(study, known_policies(study, study.focus)).values(),
+        probes,
+        (study.seed,),
+        study.adaptive.victims,
+        stages=stages,
+    )
+
+
+EXPERIMENT = Experiment(
+    table="early",
+    keys=(*audits.PLACE, "policy", "steps", "attack"),
+    plans=plans,
+    rows=rows,
+    published=PUBLISHED,
+    checks=checks,
+    notes=lambda study: [ABOUT],
+)

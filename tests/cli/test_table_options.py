@@ -86,6 +86,10 @@ def test_only_a_table_can_be_told() -> None:
         InvalidValue, match=r"`--separator` says how a table \(\.csv, \.tsv\) is read. The data is of kind `digits`"
     ):
         TableOptions(separator=";").apply(Digits())
+    with pytest.raises(
+        InvalidValue, match=r"The `separator` of csv must be a text whose length is at most 1\. Got ';;'"
+    ):
+        TableOptions(separator=";;").apply(Csv(path="a.csv"))
     with pytest.raises(InvalidValue, match="The `buckets` of csv must be at least 1"):
         TableOptions(buckets=0).apply(Csv(path="a.csv"))
 

@@ -88,6 +88,14 @@ def test_the_plan_runs(leaktight: Call, tmp_path: Path) -> None:
     assert "leaks" in said.out
 
 
+def test_a_tiny_table_is_one_batch_of_two_parties(leaktight: Call, tmp_path: Path) -> None:
+    (tmp_path / "tiny.csv").write_text("a,b,label\n" + "".join(f"{row % 7},{row % 5},{row % 2}\n" for row in range(10)))
+    said = leaktight("init", "--data", "tiny.csv", "--scenario", "split", "tiny.toml")
+    assert said.code == 0, said.err
+    [scenario] = read_plan(tmp_path / "tiny.toml").scenarios.values()
+    assert scenario.batch_size == 8
+
+
 def test_two_parties_share_the_columns(leaktight: Call, table: Path, tmp_path: Path) -> None:
     assert leaktight("init", "--data", "loans.csv:default", "--scenario", "split", "split.toml").code == 0
     text = (tmp_path / "split.toml").read_text()

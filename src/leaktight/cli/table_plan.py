@@ -57,7 +57,7 @@ def fill_in(template: str, data: str, options: TableOptions, split: bool) -> str
     train = int(len(rows) * (1 - source.test_share))
     text = _section(template, "scenario.data", _data_lines(settings, columns, classes, train, split))
     if split:
-        size = _power_near(min(train, MOST_ROWS) / STEPS)
+        size = max(1, min(_power_near(min(train, MOST_ROWS) / STEPS), train))
         text = _set(_set(text, "batch_size", str(size)), "batch_sizes", f"[{size}]")
         return _set_party(text, kept)
     participants = next((count for count in (PARTICIPANTS, 2) if train // count >= BATCH), 1)

@@ -123,6 +123,8 @@ _EXPECTED: dict[str, _Expectation] = {
     "enum": lambda limits: f"one of {limits['expected']}",
     "finite_number": lambda limits: "a finite number",
     "too_short": lambda limits: f"a list of at least {limits['min_length']}",
+    "string_too_short": lambda limits: f"a text whose length is at least {limits['min_length']}",
+    "string_too_long": lambda limits: f"a text whose length is at most {limits['max_length']}",
 }
 
 

@@ -23,6 +23,7 @@ from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.defences.layer_guard import LayerGuard
+from leaktight.defences.sealed import Sealed
 from leaktight.defences.withhold import Withhold
 
 MIXTURES = (1.0, 0.4, 0.6, 0.8)
@@ -126,7 +127,7 @@ class PropertyInference(Attack):
         """
         if isinstance(defence, LayerGuard):
             return self.adapts_to(defence.guard)
-        if isinstance(defence, Withhold):
+        if isinstance(defence, Sealed | Withhold):
             return True
         return self.models_defence and defence.memoryless
 

@@ -209,10 +209,10 @@ class LayerGuard(Defence):
         part = {name: t for name, t in message.tensors.items() if layer_of(name) in local.memory["guarded"]}
         if not part:
             return finite(message, self.kind)
-        guarded = self.guard.on_message(dataclasses.replace(message, tensors=part), local.scope("guard")).tensors
-        sent = {name: guarded.get(name) if name in part else tensor for name, tensor in message.tensors.items()}
+        guarded = self.guard.on_message(dataclasses.replace(message, tensors=part), local.scope("guard"))
+        sent = {name: guarded.tensors.get(name) if name in part else tensor for name, tensor in message.tensors.items()}
         kept = {name: tensor for name, tensor in sent.items() if tensor is not None}
-        return finite(dataclasses.replace(message, tensors=kept), self.kind)
+        return finite(dataclasses.replace(message, tensors=kept, sealed=guarded.sealed), self.kind)
 
     def _agreed_layers(self, task: Task) -> tuple[str, ...]:
         if self.key not in task.agreed:

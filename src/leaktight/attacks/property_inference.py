@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.gradient_features import pick_entries, pool_layers
+from leaktight.learning.gradient_features import pick_entries, pool_layers
 from leaktight.attacks.property_classifier import Family, fit
 from leaktight.attacks.shadow import Moment, moments, shadow_messages
 from leaktight.core.attack import Attack, Principle, PropertyScores

@@ -174,7 +174,7 @@ def table_of(profiles: Sequence[Profile]) -> dict[str, Any]:
     """Return what the figures of several defences show as numbers."""
     return table_of_rows(
         [
-            (capital(name_of(profile.place.defence)), profile.layers, LayerRow("all layers together", profile.together))
+            (capital(name_of(profile.place.defence)), profile.layers, LayerRow("whole message", profile.together))
             for profile in profiles
         ]
     )

@@ -13,7 +13,7 @@ from leaktight.core.scenario import Observation
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Digits
 from leaktight.defences import Sealed
-from leaktight.learning import Federated, FedAvg, FedSGD, RoundRobin
+from leaktight.learning import FedAvg, Federated, FedSGD, RoundRobin
 from leaktight.learning.protocol import Protocol
 from leaktight.models import MLP
 from leaktight.testing.defences import check_defence

@@ -11,7 +11,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.learning.gradient_features import pick_entries, pool_layers
 from leaktight.attacks.property_classifier import Family, fit, log_loss
 from leaktight.attacks.shadow import Moment, moments, shadow_messages
 from leaktight.core.attack import Attack, Principle, PropertyScores
@@ -25,6 +24,7 @@ from leaktight.core.threat import Exchange, Knows, View
 from leaktight.defences.layer_guard import LayerGuard
 from leaktight.defences.sealed import Sealed
 from leaktight.defences.withhold import Withhold
+from leaktight.learning.gradient_features import pick_entries, pool_layers
 from leaktight.learning.schedule import draw_matched
 from leaktight.statistics.auc import auc
 
@@ -245,7 +245,10 @@ class PropertyInference(Attack):
             turns = [(made + place) % 2 for place in range(count)]
             wanted = [*itertools.islice(shares, count), *([0.0] * count)]
             members = torch.stack(
-                [self._batch(moment, pool, parts[turn], share, rng) for turn, share in zip(turns * 2, wanted, strict=True)]
+                [
+                    self._batch(moment, pool, parts[turn], share, rng)
+                    for turn, share in zip(turns * 2, wanted, strict=True)
+                ]
             )
             defence = view.defence if self.models_defence else None
             features += [extract(sent) for sent in shadow_messages(view.task, moment, pool, members, rng, defence)]

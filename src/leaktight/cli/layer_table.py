@@ -31,9 +31,7 @@ MOST = 3
 """How many correlations are shown; the others are counted."""
 
 
-def show(
-    rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), asked: str = ""
-) -> None:
+def show(rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), asked: str = "") -> None:
     """Print which layers give most away, what was measured of each, and how measures go together with attacks.
 
     Args:

@@ -45,7 +45,9 @@ def layers(
     ] = None,
     property_positive: Annotated[
         str | None,
-        typer.Option(help="The cell that means that a row has the property.", show_default="of two cells, see the docs"),
+        typer.Option(
+            help="The cell that means that a row has the property.", show_default="of two cells, see the docs"
+        ),
     ] = None,
     label: Annotated[
         str | None, typer.Option(help="The column that is learned.", show_default="the data's own")
@@ -83,6 +85,7 @@ def layers(
     from leaktight.core.record import Status
     from leaktight.findings.layer_file import LAYERS_FILE, write_layers
     from leaktight.findings.layer_risk import asked_in, layer_rows
+    from leaktight.findings.layer_setup import setup_sentences
     from leaktight.findings.layer_words import layer_sentences
     from leaktight.models import from_text
     from leaktight.plans.layer_study import LayerStudy
@@ -126,7 +129,7 @@ def layers(
             typer.echo(f"{status.capitalize()}: {reason}", err=True)
     if not rows:
         raise typer.Exit(SOME_FAILED)
-    about, asked = study.about(), asked_in(records)
+    about, asked = setup_sentences(study), asked_in(records)
     write_layers(out / LAYERS_FILE, rows, about)
     tell = partial(typer.echo, err=True)
     report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=tell, about=about)

@@ -57,7 +57,6 @@ class Message:
         """Return the same message with every tensor changed."""
         return dataclasses.replace(self, tensors={name: change(tensor) for name, tensor in self.tensors.items()})
 
-
     def whole(self) -> Tensors:
         """Return the content with what is sealed, for whoever aggregates inside an enclave."""
         return {**self.tensors, **self.sealed} if self.sealed else self.tensors

@@ -82,7 +82,8 @@ def sealing_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
     else:
         sentences.append(
             f"Once {enough.count} of {len(steps)} layers {'is' if enough.count == 1 else 'are'} sealed "
-            f"({_share(enough.bytes, total)} of the parameters), this attack is not measurably better than guessing; another one may be."
+            f"({_share(enough.bytes, total)} of the parameters), this attack is not measurably better than guessing; "
+            "another one may be."
         )
     return sentences
 

@@ -52,7 +52,7 @@ class Property(LeakKind):
     )
 
     def reading(self, row: Row) -> Reading | None:
-        """Return the AUC of all layers together, unless a single layer surely tells more."""
+        """Return the AUC of the whole message, unless a single layer surely tells more."""
         return strongest_property(row.readings)
 
     def severity(self, row: Row) -> Severity:
@@ -190,8 +190,9 @@ def strongest_property(readings: Iterable[Reading]) -> Reading | None:
     """Return what an attack on a property is judged by: the whole message, unless a single layer surely tells more.
 
     No attacker knows which of the layers will tell most, so the largest of their AUCs is not what it gets. An attack on
-    each layer makes of a whole message what told most of gradients of its own. A layer takes its place if its interval lies above that, or if it beats chance where that does not, by an
-    interval that is wider the more layers were tried. Where the whole was not tried, the layer that tells most counts.
+    each layer makes of a whole message what told most of gradients of its own. A layer takes its place if its interval
+    lies above that, or if it beats chance where that does not, by an interval that is wider the more layers were tried.
+    Where the whole was not tried, the layer that tells most counts.
 
     Example:
         >>> whole = Reading(name="property_auc", value=0.7, low=0.6, high=0.8, chance=0.5, leaks="high")
@@ -266,6 +267,7 @@ def _question(data: dict[str, Any], class_names: Sequence[str]) -> str:
     if not isinstance(name, str) or not name:
         source = registry.classes(Source.family).get(str(data.get("kind")))
         return f"have the property `{source.property_title}`" if source and source.property_title else UNNAMED
+    name = f"not {name}" if data.get("private_property_absent") else name
     positive = data.get("private_property_positive")
     return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
 

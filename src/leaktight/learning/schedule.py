@@ -126,7 +126,9 @@ def draw_matched(own: Tensor, others: Tensor, labels: Tensor, count: int, size: 
         )
     sides = [[side[labels[side] == label] for label in common] for side in (own, others)]
     # Both kinds count alike, or a rare one would hardly have a say in the labels.
-    shares = torch.tensor([[len(part) / len(side) for part in parts] for parts, side in zip(sides, (own, others), strict=True)])
+    shares = torch.tensor(
+        [[len(part) / len(side) for part in parts] for parts, side in zip(sides, (own, others), strict=True)]
+    )
     wanted = torch.multinomial(shares.sum(0), size, replacement=True, generator=rng)
     drawn = []
     for parts, places in ((sides[0], wanted[:count]), (sides[1], wanted[count:])):

@@ -156,24 +156,3 @@ class LayerStudy(Value):
             **settings,
         }
         return Federated(data=data, model=self.model, participants=self.participants, **chosen)
-
-    def about(self) -> list[str]:
-        """Say what is asked, on which messages, and what the attacker was given, in sentences."""
-        data = self.data.load()
-        asked = question_of(self._federation(self.data)) if data.property_name else ""
-        about = f"{asked}; " if asked else ""
-        what = "all of its examples" if self.share == 1 else f"{self.share:g} of its examples"
-        alike = " Both kinds of batches have labels alike." if self.matched else ""
-        steps = f" of {self.local_steps} local steps" if self.local_steps > 1 else ""
-        known = f"with their labels{' and who of them has the property' if asked else ''}"
-        held = int((data.test.properties == 1).sum()) if data.test.properties is not None and asked else None
-        some = "" if held is None else f" ({held} of them have it)"
-        return [
-            f"Asked is whether the examples behind a message {about}and whether they are of the commonest class."
-            if asked
-            else "Asked is whether the examples behind a message are of the commonest class.",
-            f"In one of two rounds, drawn at random, {what} have what is asked for; in the other none has.{alike}",
-            f"The attacker sits at the server, sees the messages{steps} of each of {self.participants} participants by "
-            f"themselves, and is given {len(data.test)} public examples {known}{some}: the test part of the data.",
-            "All participants own examples with the property and without, as the data was dealt out evenly.",
-        ]

@@ -32,10 +32,10 @@ class RemainingLeak(Probe):
     run's messages without these layers. Of all remaining layers together and each of them alone it uses what tells
     most of gradients of its own that it has not learned from.
 
-    Readings, by layer: `remaining_auc`, once this layer and all before it are
-    sealed; `sealed_layers`, k; `sealed_bytes`, how many bytes of parameters these layers have. `remaining_auc` without a
-    layer is that of whole messages. Intervals are those of `PropertyAuc`; nothing is known where nothing remains, which
-    counts as a half. The attacker knows the parameters of sealed layers as they were handed out (see `Sealed`).
+    Readings, by layer: `remaining_auc`, once this layer and all before it are sealed; `sealed_layers`, k;
+    `sealed_bytes`, how many bytes of parameters these layers have. `remaining_auc` without a layer is that of whole
+    messages. Intervals are those of `PropertyAuc`; nothing is known where nothing remains, which counts as a half. The
+    attacker knows the parameters of sealed layers as they were handed out (see `Sealed`).
 
     `counting_auc` is the AUC of an attacker who is told the labels behind each message and nothing else, and counts
     them: where the property goes along with the labels, a message tells of it even though its gradients say no more
@@ -82,7 +82,7 @@ class RemainingLeak(Probe):
         }
 
     def read(self, run: Run, rng: Stream) -> Finding:
-        """Rank the layers on the attacker's own gradients, and attack the messages without them, one after the other."""
+        """Rank layers on the attacker's own gradients, and attack the messages without them, one after the other."""
         attack = PropertyInference(
             layers="each", gradients=self.gradients, matched=self.matched, models_defence=self.models_defence
         )
@@ -119,7 +119,7 @@ class RemainingLeak(Probe):
     def _answers(
         self, prepared: PreparedFeatures, layers: Sequence[str], worth: dict[str, tuple[float, float]]
     ) -> Tensor:
-        """Return what the attacker says of each message, by whatever of these layers tells most of its own gradients.
+        """Return what the attacker says of each message, by what of these layers tells most of its own gradients.
 
         What that was of which layers is kept in `worth`.
         """

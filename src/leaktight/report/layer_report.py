@@ -63,7 +63,9 @@ def whole_section(page: Page, about: Sequence[str] = ()) -> Section | None:
             *(Figure("plot-sealing", "What remains once layers are sealed", chart, wide=True) for chart in curves),
         ],
         "left": 0,
-        "said": [{"name": "", "sentences": [sentence]} for sentence in (*about, *others, *together(correlations(rows)))],
+        "said": [
+            {"name": "", "sentences": [sentence]} for sentence in (*about, *others, *together(correlations(rows)))
+        ],
         "table": table_of_rows([("Without defence", rows, None)]),
     }
     values = {"blocks": [block], "several": False, "headline": headline}

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from leaktight.core.display import capital
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.column import shown
 from leaktight.findings.display import name_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_measure import SENSITIVITY
+from leaktight.findings.label_leak import GUESSING
+from leaktight.findings.layer_measure import REMAINING, SENSITIVITY
 from leaktight.findings.layer_risk import (
     MUTUAL_INFORMATION,
     LayerRow,
@@ -18,6 +19,8 @@ from leaktight.findings.layer_risk import (
     correlations,
     profiles_of,
     riskiest,
+    sealing_measure,
+    sealings,
 )
 from leaktight.findings.layer_words import most_telling, together
 from leaktight.report.chart import Chart, Figure, Panel, Point, Series, named, scale
@@ -128,6 +131,32 @@ def chart_of(rows: Sequence[LayerRow], colour: str = "plain", first: int = _PANE
     x = named("", [short(row.layer) for row in rows])
     about = "What each layer gives away by itself, a panel for each measure; the numbers are in the table below."
     return Chart(x, tuple(panels), about, legend=False)
+
+
+def sealing_charts(rows: Sequence[LayerRow]) -> list[Chart]:
+    """Return what is still told over how much of the model is sealed; none where that was not measured."""
+    measure = sealing_measure(rows)
+    steps = [] if measure is None else sealings(rows, measure)
+    if measure is None or not steps:
+        return []
+    total = steps[-1].bytes
+    points = [
+        Point(
+            100 * step.bytes / total,
+            step.remaining.value,
+            step.remaining.low,
+            step.remaining.high,
+            tip=f"{step.count} sealed, {step.layer} last\nAUC of the rest {step.remaining.value:.2f}",
+        )
+        for step in steps
+    ]
+    whole = quantity_of(measure.named(REMAINING))
+    values = [end for step in steps for end in (low(step.remaining), high(step.remaining))]
+    y = scale(whole.title, values, ends=(min(0.45, *values) - 0.02, 1.03), most=5)
+    x = scale("share of the parameters' bytes that is sealed", [0, 100], " %", ends=(0, 100))
+    panel = Panel(y, (Series(whole.title, "plain", tuple(points)),), FIRST, GUESSING)
+    about = "What an attack on the layers that are seen still tells, over how much of the model is sealed."
+    return [Chart(x, (panel,), about, legend=False)]
 
 
 def _range(measure: Measure, readings: Sequence[Reading]) -> tuple[float, float]:

@@ -60,9 +60,7 @@ def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float
     return value, (max(0.0, value - spread), min(1.0, value + spread))
 
 
-def delong_difference(
-    one: Tensor, other: Tensor, positive: Tensor, level: float = 0.95
-) -> tuple[float, Interval]:
+def delong_difference(one: Tensor, other: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float, Interval]:
     r"""Return the difference of two AUCs on the same examples, with DeLong's interval.
 
     With placements \(V^1, V^2\) of positives and \(W^1, W^2\) of negatives by the two scores, the variance is

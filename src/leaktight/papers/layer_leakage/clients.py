@@ -1,0 +1,117 @@
+"""Clients: property inference with several participants and by updates, from the server and from a participant's seat.
+
+A table of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from leaktight.attacks.property_inference import PropertyInference
+from leaktight.core.probe import Attempt
+from leaktight.core.scenario import Scenario
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.learning.optimiser import Sgd
+from leaktight.learning.protocol import FedAvg, FedSGD, Protocol
+from leaktight.learning.schedule import ByProperty
+from leaktight.metrics import PropertyAuc
+from leaktight.papers.check import Check, above
+from leaktight.papers.layer_leakage import audits
+from leaktight.papers.layer_leakage.scales import Study
+from leaktight.papers.paper import Experiment, Plans
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, over_runs, reading_of
+from leaktight.plans.plan import Grid, Plan
+
+CLIENTS = "clients"
+SERVER, PARTICIPANT = "server", "client-1"
+NOTE = (
+    "The table `clients` is ours: passive property inference. A participant sees the mean of all others' messages, of "
+    "which one or more may have the property; the server sees each by itself. With more participants batches with the "
+    "property are rarer, so that there are means without it."
+)
+
+
+def plans(study: Study) -> Plans:
+    """Attack the first subject with every protocol, number of participants and seat."""
+    subject = study.subjects[0]
+    return {
+        f"{audits.audit_name(subject, CLIENTS)}-{seat}": Plan(
+            title=f"{subject.data_set}, {subject.task}, {subject.private}: several participants, from {seat}",
+            scenarios=dict(_scenarios(study, seat)),
+            probes={
+                audits.FOREST: Attempt(
+                    attack=PropertyInference(layers="each", gradients=study.gradients),
+                    threat=ThreatModel(seat=seat, knows=frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS})),
+                    metrics=(PropertyAuc(),),
+                )
+            },
+            grid=Grid(
+                seeds=audits.seeds_of(study, study.few),
+                stages=("training",),
+                batch_sizes=(study.batch_size,),
+                victims=study.messages,
+            ),
+        )
+        for seat in (SERVER, PARTICIPANT)
+    }
+
+
+def rows(study: Study, records: Records) -> list[Row]:
+    """Return a row for each seat, protocol and number of participants."""
+    subject = study.subjects[0]
+    rows: list[Row] = []
+    for seat in (SERVER, PARTICIPANT):
+        for (protocol, count), (_, scenario) in zip(_settings(study), _scenarios(study, seat), strict=True):
+            own = records.where(f"{audits.audit_name(subject, CLIENTS)}-{seat}", label=audits.FOREST, scenario=scenario)
+            rows.append(
+                {
+                    "data_set": subject.data_set,
+                    "task": subject.task,
+                    "property": subject.private,
+                    "network": study.guarding.network,
+                    "seat": "server" if seat == SERVER else "participant",
+                    "protocol": protocol.kind,
+                    "participants": count,
+                    **over_runs(audits.AUC, own.done.readings(audits.AUC).values()),
+                }
+            )
+    return rows
+
+
+def checks(rows: Sequence[Row]) -> list[Check]:
+    """Ask whether the property is still told with more participants, as the paper says, and from updates."""
+    return [
+        above(
+            f"Property AUC, {row['protocol']} with {row['participants']} participants, seen by the {row['seat']}",
+            reading_of(row, audits.AUC),
+            0.5,
+        )
+        for row in rows
+    ]
+
+
+def _settings(study: Study) -> Iterator[tuple[Protocol, int]]:
+    steps = Sgd(learning_rate=study.learning_rate)
+    for protocol in (FedSGD(optimiser=steps), FedAvg(optimiser=steps, local_steps=study.local_steps)):
+        for count in study.participants:
+            yield protocol, count
+
+
+def _scenarios(study: Study, seat: str) -> Iterator[tuple[str, Scenario]]:
+    subject, network = study.subjects[0], study.guarding.network
+    for protocol, count in _settings(study):
+        # So that a mean of all others has the property about half of the time.
+        schedule = ByProperty(every=2 if seat == SERVER else max(2, 2 * (count - 1)))
+        settings = {"protocol": protocol, "participants": count, "schedule": schedule}
+        yield f"{protocol.kind} {count}", audits.federation(study, subject, network, **settings)
+
+
+EXPERIMENT = Experiment(
+    table="clients",
+    keys=("data_set", "task", "property", "network", "seat", "protocol", "participants"),
+    plans=plans,
+    rows=rows,
+    checks=checks,
+    notes=lambda study: [NOTE],
+)

@@ -32,6 +32,7 @@ FOREST, NETWORK, ENTRIES = "random forest", "network", "random entries"
 V_FOREST, V_NETWORK, V_ENTRIES = "V-information", "V-information, network", "V-information, random entries"
 SENSITIVITY, INFORMATION = "sensitivity", "mutual information"
 PARTICIPANTS = 2
+_FLOAT = 4
 AUC, V_INFORMATION, JACOBIAN = "property_auc", "v_information", "sensitivity"
 NORMS = {"F": "sensitivity_f", "1": "sensitivity_1", "infinity": "sensitivity_inf"}
 KEYS = ("data_set", "task", "property", "network", "layer")
@@ -179,6 +180,16 @@ def measured_columns(
     """
     runs = records.where(audit_name(subject, part), label=probe, model=NETWORKS[network]).done
     return over_runs(column, runs.readings(name, layer=layer).values())
+
+
+def layer_sizes(records: Records, subject: Subject, network: str) -> dict[str, int]:
+    """Return how many parameters each layer has, as the measured runs say it."""
+    runs = records.where(audit_name(subject, LEAK), label=REST, model=NETWORKS[network]).done
+    first = next(iter(runs), None)
+    found = [] if first is None else [reading for reading in first.readings if reading.name == "sealed_bytes"]
+    ordered = sorted(found, key=lambda reading: reading.value)
+    below = [0.0, *(reading.value for reading in ordered)]
+    return {str(one.layer): round((one.value - less) / _FLOAT) for one, less in zip(ordered, below, strict=False)}
 
 
 def accuracy_columns(records: Records, subject: Subject, part: str, network: str, probe: str) -> Row:

@@ -50,7 +50,8 @@ def plans(study: Study) -> Plans:
                 seeds=audits.seeds_of(study, study.few),
                 stages=("training",),
                 batch_sizes=(study.batch_size,),
-                victims=study.messages,
+                # A participant sees one mean in each round, however many there are.
+                victims=study.messages * max(study.participants) // 2,
             ),
         )
         for seat in (SERVER, PARTICIPANT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ NONE, NOISE, GUARD, SEALED = "none", "noise on all layers", "noise on some layer
 GAP = "gap"
 """The AUC of a defence less that of noise on all layers at the same accuracy."""
 NOTE = (
-    "The table `guard` is ours. Layers are ranked by a small shadow attack on public data (`layer_guard` with `public`), "
+    "The table `guard` is ours. Layers are ranked by a small shadow attack on public data (`public` of `layer_guard`), "
     "and the attacker knows the defence and models it. `gap` compares with noise on all layers in the same training "
     "runs, by a straight line between the two strengths whose accuracies lie next to its own; beyond the strongest and "
     "the weakest there is nothing to compare with."
@@ -117,16 +118,14 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether guarding some layers leaks less than noise on all does at the same accuracy."""
-    return [
-        at_most(
-            f"Property AUC({row['defence']}, {row['layers']}{f', std {row['std']:g}' if row['std'] else ''}) - property "
-            "AUC(noise on all layers) at equal accuracy",
-            reading_of(row, GAP),
-            0,
-        )
-        for row in rows
-        if row["defence"] in (GUARD, SEALED)
-    ]
+    checks = []
+    for row in rows:
+        if row["defence"] in (GUARD, SEALED):
+            std = f", std {row['std']:g}" if row["std"] else ""
+            own = f"Property AUC({row['defence']}, {row['layers']}{std})"
+            name = f"{own} - property AUC({NOISE}), equal accuracy"
+            checks.append(at_most(name, reading_of(row, GAP), 0))
+    return checks
 
 
 def _gap(
@@ -136,7 +135,7 @@ def _gap(
     points = sorted((own[seed].value, told[seed].value) for own, told in plain if seed in own and seed in told)
     if not points or not points[0][0] <= accuracy <= points[-1][0]:
         return None
-    for (left, low), (right, high) in zip(points, points[1:], strict=False):
+    for (left, low), (right, high) in itertools.pairwise(points):
         if left <= accuracy <= right:
             return auc - (low + (high - low) * (accuracy - left) / (right - left) if right > left else min(low, high))
     return auc - points[0][1]

@@ -14,8 +14,8 @@ from leaktight.papers.row import Row, groups, over_runs, reading_of, rows_where
 
 COUNTING = "counting_auc"
 NOTE = (
-    "The table `matched` is ours: `counting` is an attacker who is told the labels behind each message and nothing else. "
-    "Where batches are matched, those with the property and without have labels alike."
+    "The table `matched` is ours: `counting` is an attacker who is told the labels behind each message and nothing "
+    "else. Where batches are matched, those with the property and without have labels alike."
 )
 
 

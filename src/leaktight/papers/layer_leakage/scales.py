@@ -88,7 +88,7 @@ class Guarding(Value):
     network: str = ALEXNET
     counts: tuple[int, ...] = (1, 2, 3, 4)
     stds: tuple[float, ...] = (0.003, 0.01, 0.03)
-    rounds: int = 300
+    rounds: int = 288
     learning_rate: float = 0.05
     messages: int = 64
     gradients: int = 128
@@ -285,12 +285,13 @@ def _cut(study: Study, steps: int) -> Study:
     inversion = study.inversion
     fewer = {"data": _limit(inversion.data), "victims": 2, "iterations": min(steps, inversion.iterations)}
     # Of two rounds one has the property: with fewer there might be no message with it, or none without. A participant
-    # sees one of two.
-    rounds, messages = (2, 4) if study.seat == "server" else (4, 8)
+    # does not see the last.
+    rounds, messages = 4, 8
     return study.model_copy(
         update={
             **parts,
             "inversion": inversion.model_copy(update=fewer),
+            "participants": study.participants[:1],
             "guarding": study.guarding.model_copy(
                 update={
                     "counts": (1,),

@@ -43,7 +43,7 @@ def test_the_model_learns_as_without_it_and_no_seat_sees_the_layer(protocol: Pro
     final = [one.snapshots["end"].parameters for one in (open_, closed)]
     assert all(torch.equal(tensor, final[1][name]) for name, tensor in final[0].items())
     run = scenario.observe(closed, sealed, Observation(stage="end", victims=2, batch_size=4, seed=0))
-    for seat in ("server", "wire", "client-0"):
+    for seat in ("server", "wire"):
         view = ThreatModel(seat=seat, knows=frozenset({Knows.LOCAL_STEPS})).view(run)
         for message in view.of(Kind.GRADIENT, Kind.UPDATE):
             assert not message.sealed

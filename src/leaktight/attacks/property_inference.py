@@ -242,7 +242,8 @@ class PropertyInference(Attack):
         features, positive, halves, labels, made = [], list[bool](), list[int](), [], 0
         for number, moment in enumerate(seen):
             count = pairs // len(seen) + (number < pairs % len(seen))
-            turns = [(made + place) % 2 for place in range(count)]
+            # So that each share of a mixture comes from both halves.
+            turns = [(place + place // len(MIXTURES)) % 2 for place in range(made, made + count)]
             wanted = [*itertools.islice(shares, count), *([0.0] * count)]
             members = torch.stack(
                 [

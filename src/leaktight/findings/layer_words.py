@@ -113,7 +113,8 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     """
     name = next((name for name in names or _names() if any(name in row.readings for row in rows)), None)
     if name is None:
-        return "Nothing was measured of single layers."
+        that = " that ranks them" if any(row.readings for row in rows) else ""
+        return f"Nothing was measured of single layers{that}."
     first = riskiest(rows, name)
     top, best = first[0].readings[name], first[0].layer
     measure = _measure_of(name)

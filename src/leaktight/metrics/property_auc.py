@@ -77,7 +77,7 @@ class PropertyAuc(Metric):
                 f"{self.kind} needs messages with the property and without. {'All' if positive.any() else 'None'} of "
                 f"{len(truth)} has it; observe more of them, or let participants train by the schedule `by_property`."
             )
-        readings = list(_behind(guess, positive))
+        readings = []
         for layer, scores in zip(guess.layers, guess.values, strict=True):
             value, (low, high) = property_interval(scores, positive)
             readings.append(
@@ -93,7 +93,7 @@ class PropertyAuc(Metric):
                     layer=layer,
                 )
             )
-        return tuple(readings)
+        return (*readings, *_behind(guess, positive))
 
 
 def _behind(guess: PropertyScores, positive: torch.Tensor) -> Iterator[Reading]:

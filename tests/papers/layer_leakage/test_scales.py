@@ -98,7 +98,7 @@ def test_celeba_and_pubfig_are_used_where_they_are(folder: Path) -> None:
     order = Order(scale="paper", data=str(folder))
     assert missing_sets(order) == []
     found = [(one.data_set, one.task, one.private, one.data.to_dict()["size"]) for one in study_of(order).subjects]
-    assert found[2:] == [("CelebA", "glasses", "gender: Male", 64), ("PubFig", "gender", "race: Black", 100)]
+    assert found[2:] == [("CelebA", "glasses", "gender: Female", 64), ("PubFig", "gender", "race: Black", 100)]
 
 
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])

@@ -15,10 +15,9 @@ from leaktight.papers.row import Row, claims, number, rows_where
 
 UNSCALED, SIZE = "F, without its size factor", "number of parameters"
 NOTE = (
-    "Sensitivity is no ranking of what leaks: divided by its size factor it falls with the size of a layer and runs "
-    "against the attack, without the factor it grows with the size and goes along with it on networks whose large layers "
-    "leak, as the number of parameters alone does. In the table `norms` both are beside it; the number of parameters "
-    "stands in the column of the sensitivity."
+    "Sensitivity is no ranking of what leaks. In our runs on networks with layers of unlike sizes it fell with the size "
+    "of a layer and ran against the attack; without its size factor it grew with the size. Both, and the number of "
+    "parameters alone, are in the table `norms`, the number in the column of the sensitivity."
 )
 PUBLISHED = claims(
     ("All norms have similar patterns: the more sensitive part is after the last convolution.", "6.2, Fig. 4"),

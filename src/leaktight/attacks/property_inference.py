@@ -12,11 +12,13 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.attacks.property_classifier import Family, fit, log_loss
+from leaktight.attacks.property_party import PropertyParty
 from leaktight.attacks.shadow import Moment, moments, shadow_messages
 from leaktight.core.attack import Attack, Principle, PropertyScores
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Tensors
+from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream, draw, stream
 from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
@@ -125,6 +127,9 @@ class PropertyInference(Attack):
         entries: learn from so many entries of each layer, drawn once, instead of pooled features; None for those.
         matched: whether its own batches with the property and without have labels alike; for victims whose batches
             have, as an attacker that could count labels would learn what is not there.
+        active_weight: above 0 it takes a participant's seat while the model is trained, and adds so much of a second
+            task to its messages, to tell who has the property, so that the shared features do (`PropertyParty`);
+            0 follows the protocol.
 
     Example:
         >>> print(PropertyInference(classifier="best", layers="each"))
@@ -133,11 +138,12 @@ class PropertyInference(Attack):
     Differs from the paper: It collects 16 gradients at each of some 3,000 rounds, from its own examples and the test
     set; here the number is a setting and all come from the public examples. It observes the sum of all others'
     gradients where here it is their mean, which features of unit length do not tell apart. Its batches are always
-    mixed. `models_defence`, and updates of several steps, are ours.
+    mixed. `models_defence`, and updates of several steps, are ours. An active attacker's second head starts from
+    zeros and takes steps of its own; under updates its second task is one step as long as all local ones.
 
     References:
-        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive property
-        inference); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021,
+        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive and
+        active property inference); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021,
         sections 3.3 and 6.2, and Fig. 6 for `entries`.
     """
 
@@ -152,6 +158,16 @@ class PropertyInference(Attack):
     entries: int | None = Field(None, ge=1)
     # Left out where it is off, so that settings of before it was there keep their keys.
     matched: bool = Field(False, exclude_if=lambda matched: not matched)
+    active_weight: float = Field(0.0, ge=0, exclude_if=lambda weight: weight == 0)
+
+    @property
+    def active(self) -> bool:
+        """Whether it takes its seat while the model is trained."""
+        return self.active_weight > 0
+
+    def take(self, seat: Seat) -> Party:
+        """Return a participant with a second task, if it is active."""
+        return PropertyParty(self.active_weight, seat) if self.active else seat.honest
 
     @property
     def needs(self) -> frozenset[Knows]:

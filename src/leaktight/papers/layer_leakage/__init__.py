@@ -12,7 +12,7 @@ Networks that the paper does not fully describe are completed as `FaceAlexNet`, 
 The scales `smoke` and `small` have shorter training runs, fewer messages, smaller images and an attacker at the server.
 Five tables are ours: `sealing` and `guard` ask what it is worth to hide or to guard the layers that leak most,
 `mixed` and `matched` have batches of which only a part has the property, or whose labels are alike, `clients` has
-several participants, federated averaging and both seats. Property inference is passive. Eq. 14 and 15, which relate
+several participants, federated averaging, both seats, and an active participant. Eq. 14 and 15, which relate
 sensitivity to V-information, are ill-formed in print (a derivative by an argument that is missing from the fraction, an
 infimum over terms that no longer hold what it is taken over) and left out. `scales` has the rest.
 

@@ -1,4 +1,4 @@
-"""Clients: property inference with several participants and by updates, from the server and from a participant's seat.
+"""Clients: property inference with several participants and by updates, from the server and a participant's seat.
 
 A table of our own.
 """
@@ -15,18 +15,22 @@ from leaktight.learning.optimiser import Sgd
 from leaktight.learning.protocol import FedAvg, FedSGD, Protocol
 from leaktight.learning.schedule import ByProperty
 from leaktight.metrics import PropertyAuc
-from leaktight.papers.check import Check, above
+from leaktight.papers.check import Check, above, at_least
+from leaktight.papers.comparison import difference
 from leaktight.papers.layer_leakage import audits
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, over_runs, reading_of
+from leaktight.papers.row import Row, over_runs, reading_of, value_at
 from leaktight.plans.plan import Grid, Plan
 
 CLIENTS = "clients"
 SERVER, PARTICIPANT = "server", "client-1"
+PASSIVE, ACTIVE = "passive", "active"
+_WEIGHTS = {SERVER: {PASSIVE: 0.0}, PARTICIPANT: {PASSIVE: 0.0, ACTIVE: 1.0}}
 NOTE = (
-    "The table `clients` is ours: passive property inference. A participant sees the mean of all others' messages, of "
+    "The table `clients` is ours. An active participant adds the gradient of a second task to what it shares, which "
+    "teaches the common features to tell who has the property. A participant sees the mean of all others' messages, of "
     "which one or more may have the property; the server sees each by itself. With more participants batches with the "
     "property are rarer, so that there are means without it."
 )
@@ -39,13 +43,7 @@ def plans(study: Study) -> Plans:
         f"{audits.audit_name(subject, CLIENTS)}-{seat}": Plan(
             title=f"{subject.data_set}, {subject.task}, {subject.private}: several participants, from {seat}",
             scenarios=dict(_scenarios(study, seat)),
-            probes={
-                audits.FOREST: Attempt(
-                    attack=PropertyInference(layers="each", gradients=study.gradients),
-                    threat=ThreatModel(seat=seat, knows=frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS})),
-                    metrics=(PropertyAuc(),),
-                )
-            },
+            probes={name: _attempt(study, seat, weight) for name, weight in _WEIGHTS[seat].items()},
             grid=Grid(
                 seeds=audits.seeds_of(study, study.few),
                 stages=("training",),
@@ -62,9 +60,9 @@ def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each seat, protocol and number of participants."""
     subject = study.subjects[0]
     rows: list[Row] = []
-    for seat in (SERVER, PARTICIPANT):
+    for seat, name in ((seat, name) for seat, weights in _WEIGHTS.items() for name in weights):
         for (protocol, count), (_, scenario) in zip(_settings(study), _scenarios(study, seat), strict=True):
-            own = records.where(f"{audits.audit_name(subject, CLIENTS)}-{seat}", label=audits.FOREST, scenario=scenario)
+            own = records.where(f"{audits.audit_name(subject, CLIENTS)}-{seat}", label=name, scenario=scenario)
             rows.append(
                 {
                     "data_set": subject.data_set,
@@ -72,6 +70,7 @@ def rows(study: Study, records: Records) -> list[Row]:
                     "property": subject.private,
                     "network": study.guarding.network,
                     "seat": "server" if seat == SERVER else "participant",
+                    "attack": name,
                     "protocol": protocol.kind,
                     "participants": count,
                     **over_runs(audits.AUC, own.done.readings(audits.AUC).values()),
@@ -81,15 +80,26 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether the property is still told with more participants, as the paper says, and from updates."""
-    return [
-        above(
-            f"Property AUC, {row['protocol']} with {row['participants']} participants, seen by the {row['seat']}",
-            reading_of(row, audits.AUC),
-            0.5,
-        )
-        for row in rows
-    ]
+    """Ask whether the property is told with more participants and from updates, and whether to be active helps."""
+    checks = []
+    for row in rows:
+        setting = f"{row['protocol']} with {row['participants']} participants"
+        auc = reading_of(row, audits.AUC)
+        if row["attack"] == PASSIVE:
+            checks.append(above(f"Property AUC, {setting}, seen by the {row['seat']}", auc, 0.5))
+        else:
+            same = {name: row[name] for name in ("seat", "protocol", "participants")}
+            gain = difference(auc, value_at(rows, audits.AUC, attack=PASSIVE, **same))
+            checks.append(at_least(f"Property AUC({ACTIVE}) - property AUC({PASSIVE}), {setting}", gain, 0))
+    return checks
+
+
+def _attempt(study: Study, seat: str, weight: float) -> Attempt:
+    return Attempt(
+        attack=PropertyInference(layers="each", gradients=study.gradients, active_weight=weight),
+        threat=ThreatModel(seat=seat, knows=frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS})),
+        metrics=(PropertyAuc(),),
+    )
 
 
 def _settings(study: Study) -> Iterator[tuple[Protocol, int]]:
@@ -110,7 +120,7 @@ def _scenarios(study: Study, seat: str) -> Iterator[tuple[str, Scenario]]:
 
 EXPERIMENT = Experiment(
     table="clients",
-    keys=("data_set", "task", "property", "network", "seat", "protocol", "participants"),
+    keys=("data_set", "task", "property", "network", "seat", "attack", "protocol", "participants"),
     plans=plans,
     rows=rows,
     checks=checks,

@@ -142,8 +142,8 @@ class PropertyInference(Attack):
     zeros and takes steps of its own; under updates its second task is one step as long as all local ones.
 
     References:
-        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive and
-        active property inference); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021,
+        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive and active property
+        inference); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021,
         sections 3.3 and 6.2, and Fig. 6 for `entries`.
     """
 

@@ -22,9 +22,8 @@ from leaktight.testing.toys import toy_message
 PROTOCOLS = [FedSGD(), FedSGD(aggregation="secure"), FedAvg(local_steps=2), RoundRobin(local_steps=1)]
 
 
-@pytest.mark.parametrize("layers", [(), ("head",)], ids=str)
-def test_it_keeps_the_promises_of_a_defence(layers: tuple[str, ...]) -> None:
-    check_defence(Sealed(layers=layers))
+def test_it_keeps_the_promises_of_a_defence() -> None:
+    check_defence(Sealed(layers=("head",)))
 
 
 def test_what_is_sealed_is_whole_inside_and_gone_outside() -> None:

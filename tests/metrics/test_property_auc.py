@@ -99,7 +99,7 @@ def test_data_without_a_property_is_refused(ground_truths):
 
 
 def test_another_guess_and_an_empty_one_get_no_reading(truth):
-    assert grade(Scores((("client-0", 0),), (torch.zeros(1),)), truth([[1]])) == ()
+    assert graded(Scores((("client-0", 0),), (torch.zeros(1),)), truth([[1]])) == ()
     assert grade(scored(torch.zeros(1, 0)), ()) == ()
 
 

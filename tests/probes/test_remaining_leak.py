@@ -37,8 +37,8 @@ def test_layers_are_sealed_one_after_the_other_with_their_bytes(run):
 
 
 def test_of_noise_nothing_remains(run):
-    found = [read(null_run(run, seed))["remaining_auc", None].value for seed in range(5)]
-    assert abs(sum(found) / len(found) - 0.5) < 0.1
+    found = [read(null_run(run, seed))["remaining_auc", None].value for seed in range(3)]
+    assert abs(sum(found) / len(found) - 0.5) < 0.15
 
 
 def test_counting_labels_is_told_apart(run):

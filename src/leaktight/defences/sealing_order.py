@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +45,7 @@ def sealing_order(features: Mapping[str, Tensor], positive: Tensor, halves: Tens
     r"""Return the layers in the order in which to protect them, found by adding them one by one to what is seen.
 
     What a set of layers S tells is the larger of two AUCs: of all of S together, and of the layer of S that tells most
-    by itself, as nobody makes an attacker use all that it sees. From nothing on, the layer is opened that raises it
+    by itself, as nobody makes an attacker use all that it sees; and no less than a half. From nothing on, the layer is opened that raises it
     least; of equals the one after which rows are fitted worst. The layer that is opened last is protected first, so
     that each beginning of the order is the choice of this search for that many layers. It looks one layer ahead: a
     better set may exist.
@@ -74,7 +74,8 @@ def sealing_order(features: Mapping[str, Tensor], positive: Tensor, halves: Tens
         for layer, kernel in kernels.items():
             if layer not in opened:
                 together, error = _score((total + kernel) / (len(opened) + 1), positive, halves)
-                found[layer] = max([together, *(alone[one][0] for one in (*opened, layer))]), -error
+                told = max(GUESSING, together, *(alone[one][0] for one in (*opened, layer)))
+                found[layer] = told, -error
         # Of equals the last of the network is opened first, so that the order does not hang on a sort.
         least = min(reversed(found), key=lambda layer: found[layer])
         opened.append(least)
@@ -107,8 +108,8 @@ def public_order(task: Task, public: Batch) -> tuple[str, ...]:
             for kind, members in ((1, halves[0]), (0, halves[1])):
                 half = number % 2
                 batch = public.take(_pick(members[half], draws).to(public.labels.device))
-                for layer, features in _features(task, parameters, batch).items():
-                    rows.setdefault(layer, []).append(features)
+                for layer, row in _features(task, parameters, batch).items():
+                    rows.setdefault(layer, []).append(row)
                 positive.append(kind == 1)
                 half_of.append(half)
     features = {layer: torch.cat(each) for layer, each in rows.items()}
@@ -194,16 +195,3 @@ def _features(task: Task, parameters: Mapping[str, Tensor], batch: Batch) -> dic
 
 def _running(task: Task) -> dict[str, Tensor]:
     return task.model.running()
-
-
-def named_bytes(task: Task, layers: Sequence[str]) -> int:
-    """Return how many bytes the parameters of some layers have.
-
-    Example:
-        >>> from leaktight.testing import toy_task
-        >>> named_bytes(toy_task(), ["head"])
-        60
-    """
-    own = task.layers()
-    tensors = task.model.tensors()
-    return sum(tensors[name].nbytes for layer in layers for name in own[layer])

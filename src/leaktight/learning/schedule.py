@@ -118,7 +118,7 @@ def draw_matched(own: Tensor, others: Tensor, labels: Tensor, count: int, size: 
         >>> len(batch), 4 in batch, int((batch < 2).sum())
         (4, False, 2)
     """
-    common = [label for label in labels[own].unique().tolist() if (labels[others] == label).any()]
+    common = [label for label in torch.unique(labels[own]).tolist() if (labels[others] == label).any()]
     if not common:
         raise InvalidValue(
             "Batches with matched labels need a label that occurs with the private property and without. There is "

@@ -122,9 +122,10 @@ def property_interval(scores: torch.Tensor, positive: torch.Tensor) -> tuple[flo
         >>> value, round(low, 2), high
         (1.0, 0.51, 1.0)
     """
-    value, (low, high) = delong(scores, positive)
+    value, interval = delong(scores, positive)
+    low, high = interval
     if low is None or high is None or low < high:
-        return value, (low, high)
+        return value, interval
     rarer = min(int(positive.sum()), int((~positive).sum()))
     return value, wilson(value * rarer, rarer)
 

@@ -233,9 +233,9 @@ def test_in_a_mean_of_several_one_participant_has_the_property(monkeypatch):
 
 def test_others_in_the_mean_hide_the_property():
     # One of three, or of seven, others has it now and then; a message by itself leaks it.
-    run = observed(participants=4, victims=160, every=4)
+    run = observed(participants=4, victims=160, every=4, share=0.25)
     alone, among = (readings(changed(gradients=200), run, seat)[0].value for seat in ("server", "client-0"))
-    assert alone > 0.9
+    assert alone > 0.7
     assert among < alone
 
 

@@ -12,19 +12,11 @@ from rich.text import Text
 
 from leaktight.cli.text_table import Group, TextTable, print_item, print_lines
 from leaktight.core.display import count
-from leaktight.findings.column import measured
+from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_measure import SENSITIVITY
-from leaktight.findings.layer_risk import (
-    MUTUAL_INFORMATION,
-    Correlation,
-    LayerRow,
-    correlations,
-    sealing_measure,
-    sealings,
-)
-from leaktight.findings.layer_words import layer_sentences
+from leaktight.findings.layer_risk import Correlation, LayerRow, correlations, sealing_measure, sealings
+from leaktight.findings.layer_words import layer_sentences, titles_without_attack
 
 WIDE = 160
 MOST = 3
@@ -46,7 +38,7 @@ def show(rows: Sequence[LayerRow], console: Console | None = None, about: Sequen
     for sentence in (*about, *layer_sentences(rows, asked)):
         _say(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
-    cells = [[row.layer, *(measured(row.readings.get(name)) for name in columns)] for row in rows]
+    cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
     _say(where, "\nWhere the leak sits:")
     print_lines(where, TextTable(["Layer", *columns.values()], [Group("", cells)]).lines(where.width))
     _show_sealing(where, rows)
@@ -68,7 +60,12 @@ def _show_sealing(where: Console, rows: Sequence[LayerRow]) -> None:
         return
     total = steps[-1].bytes
     cells = [
-        [step.layer, str(step.count), f"{step.bytes:,} ({100 * step.bytes / total:.0f} %)", measured(step.remaining)]
+        [
+            step.layer,
+            str(step.count),
+            f"{step.bytes:,} ({100 * step.bytes / total:.0f} %)",
+            show_reading(step.remaining),
+        ]
         for step in steps
     ]
     _say(where, f"\nWhat the other layers tell of {measure.noun} once layers are sealed, from the top:")
@@ -92,9 +89,8 @@ def _sentence(one: Correlation) -> str:
 
 def _columns() -> dict[str, str]:
     """Return every measure and its title, in order: of attacks that ask, of no attack, of attacks that rebuild."""
-    found: dict[str, str] = {}
-    for measure in layer_measures():
-        found |= {measure.reading: measure.column} if measure.asked else {}
-        found |= {f"{measure.information}_share": "V-information, share of log 2"} if measure.of_property else {}
-    rest = {f"{SENSITIVITY}_share": "sensitivity, share", f"{MUTUAL_INFORMATION}_share": "mutual information, share"}
-    return found | rest | {measure.reading: measure.column for measure in layer_measures() if not measure.asked}
+    asking, rebuilding = (
+        {measure.reading: measure.column for measure in layer_measures() if bool(measure.asked) is asks}
+        for asks in (True, False)
+    )
+    return asking | titles_without_attack() | rebuilding

@@ -98,7 +98,7 @@ def require_layers(kind: str, layers: Sequence[str], message: Message, local: Lo
     if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
         raise Refusal(
             f"{kind} leaves layers out of gradients and updates. Got a message of kind {message.kind} instead, without "
-            "which the other party cannot go on."
+            "which the other party cannot continue."
         )
     known = dict.fromkeys(map(layer_of, message.tensors))
     for layer in layers:

@@ -11,6 +11,7 @@ from leaktight.findings.kind import layer_measures
 from leaktight.findings.layer_measure import REMAINING, SENSITIVITY, LayerMeasure
 from leaktight.findings.layer_risk import (
     LEAST_LAYERS,
+    MUTUAL_INFORMATION,
     Correlation,
     LayerRow,
     is_paired,
@@ -38,6 +39,19 @@ def _names() -> list[str]:
         [one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False)
     )
     return [*asking, *_informations(), *rebuilding]
+
+
+def titles_without_attack() -> dict[str, str]:
+    """Return the readings of layers that need no attack, in order, each with what the page and the terminal call it."""
+    informations = {
+        f"{one.information}_share": f"V-information of the {one.word} / log 2"
+        for one in layer_measures()
+        if one.information
+    }
+    return informations | {
+        f"{SENSITIVITY}_share": "sensitivity (F), share of all layers",
+        f"{MUTUAL_INFORMATION}_share": "mutual information / log\N{SUBSCRIPT TWO} N",
+    }
 
 
 def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:

@@ -359,7 +359,7 @@ def test_of_a_whole_message_it_uses_what_tells_most_of_gradients_it_has_not_lear
 
 
 def test_no_example_is_behind_gradients_of_both_halves(view, monkeypatch):
-    seen = list(drawn(QUICK, view, monkeypatch)[0])
+    seen = list(watch_draws(QUICK, view, monkeypatch)[0])
     halves = QUICK.prepare(view, stream(0, "attack")).halves
     members = torch.cat([members for _, _, members in seen])
     one, other = (set(members[halves == half].flatten().tolist()) for half in (0, 1))

@@ -131,7 +131,7 @@ def test_the_metric_conforms(truth):
 
 
 def test_layers_are_compared_with_the_best_on_the_same_messages(truth):
-    values, properties, positive = drawn(layers=3)
+    values, properties, positive = draw_scores(layers=3)
     values[2] = values[1] - 0.2 * positive  # what makes both wrong is the same
     found = [one for one in graded(scored(values, (None, "body", "head")), truth(properties)) if "behind" in one.name]
     [behind] = found

@@ -44,11 +44,11 @@ class Sealing:
 def sealing_order(features: Mapping[str, Tensor], positive: Tensor, halves: Tensor) -> list[Sealing]:
     r"""Return the layers in the order in which to protect them, found by adding them one by one to what is seen.
 
-    What a set of layers S tells is the larger of two AUCs: of all of S together, and of the layer of S that tells most
-    by itself, as nobody makes an attacker use all that it sees; and no less than a half. From nothing on, the layer is opened that raises it
-    least; of equals the one after which rows are fitted worst. The layer that is opened last is protected first, so
-    that each beginning of the order is the choice of this search for that many layers. It looks one layer ahead: a
-    better set may exist.
+    What a set of layers S tells is the larger of two AUCs, and no less than a half: of all of S together, and of the
+    layer of S that tells most by itself, as nobody makes an attacker use all that it sees. From nothing on, the layer
+    is opened that raises it least; of equals the one after which rows are fitted worst. The layer that is opened last
+    is protected first, so that each beginning of the order is the choice of this search for that many layers. It looks
+    one layer ahead: a better set may exist.
 
     An AUC is that of ridge regression on rows of length one, standardised and cut, every layer with the same weight,
     fitted to one half and asked about the other, and the other way round.

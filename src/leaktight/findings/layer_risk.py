@@ -98,6 +98,11 @@ def measure_in(scenario: Scenario) -> LayerMeasure | None:
     return next((measure for measure in layer_measures() if measure.asked_in(scenario, ())), None)
 
 
+def question_in(scenario: Scenario) -> str:
+    """Say what attacks ask of the examples of a scenario, in words; nothing if they ask nothing."""
+    return next(filter(None, (measure.asked_in(scenario, ()) for measure in layer_measures())), "")
+
+
 def asked_in(records: Iterable[Record]) -> str:
     """Say what attacks on layers ask of the examples first of all; nothing where they ask nothing."""
     scenarios = [record.cell.scenario for record in records if record.cell.purpose == "measure"]
@@ -271,6 +276,8 @@ def sealings(rows: Sequence[LayerRow], measure: LayerMeasure) -> list[SealedStep
         if all(name in row.readings for name in names) and (remaining := row.readings[names[0]])
     ]
     steps.sort(key=lambda step: step.count)
+    if not measure.asked:
+        return []
     return steps if [step.count for step in steps] == list(range(1, len(steps) + 1)) else []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaktight.findings.property import question_of
+from leaktight.findings.layer_risk import question_in
 from leaktight.plans.layer_study import INFERENCE, LayerStudy
 
 
@@ -20,7 +20,7 @@ def setup_sentences(study: LayerStudy) -> list[str]:
     """
     data = study.data.load()
     scenarios = study.plans()[INFERENCE].scenarios
-    asked = f"{question_of(scenarios['property'])}, and, apart, whether they " if "property" in scenarios else ""
+    asked = f"{question_in(scenarios['property'])}, and, apart, whether they " if "property" in scenarios else ""
     what = "all of its examples" if study.share == 1 else f"a share of {study.share:g} of its examples"
     alike = " Batches of both kinds have labels alike." if study.matched else ""
     sent = f"updates of {study.local_steps} local steps" if study.local_steps > 1 else "gradients"

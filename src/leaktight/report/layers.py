@@ -10,7 +10,6 @@ from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.column import format_reading
 from leaktight.findings.display import name_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.label_leak import GUESSING
 from leaktight.findings.layer_measure import REMAINING
 from leaktight.findings.layer_risk import (
     MUTUAL_INFORMATION,
@@ -151,7 +150,7 @@ def sealing_charts(rows: Sequence[LayerRow]) -> list[Chart]:
     values = [end for step in steps for end in (low(step.remaining), high(step.remaining))]
     y = scale(whole.title, values, ends=(min(0.45, *values) - 0.02, 1.03), most=5)
     x = scale("share of the parameters' bytes that is sealed", [0, 100], " %", ends=(0, 100))
-    panel = Panel(y, (Series(whole.title, "plain", tuple(points)),), FIRST, GUESSING)
+    panel = Panel(y, (Series(whole.title, "plain", tuple(points)),), FIRST, steps[0].remaining.chance)
     about = "What an attack on the layers that are seen still tells, over how much of the model is sealed."
     return [Chart(x, (panel,), about, legend=False)]
 

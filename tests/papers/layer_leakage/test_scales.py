@@ -129,7 +129,7 @@ def test_steps_keep_every_part_and_cut_what_is_counted(scale: str, sets: str) ->
         1,
     )
     # A participant sees one message in two, and of four two have the property.
-    assert (cut.rounds, cut.messages) == ((4, 8) if scale == "paper" else (2, 4))
+    assert (cut.rounds, cut.messages) == (4, 8)
 
 
 def test_files_are_cut_and_what_is_told_is_what_was_done(sets: str) -> None:

@@ -15,10 +15,10 @@ import time
 import torch
 from _rows import Row, parser, show
 from _sensitivity import sensitivity_rows
+from leaktight.attacks.gradient_features import pool_layers
 from torch import Tensor
 
 from leaktight.attacks.auxiliary_gradients import batch_gradients
-from leaktight.attacks.gradient_features import pool_layers
 from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.learning import classification, gradient

@@ -15,7 +15,7 @@ from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.threat_letter import LETTERS, letter_of
-from leaktight.defences import LayerGuard, Transformation, Withhold
+from leaktight.defences import LayerGuard, Sealed, Transformation, Withhold
 from leaktight.defences.cut_gradient import CutDefence
 from leaktight.findings.evidence import PRINCIPLES
 from leaktight.testing import toy_task
@@ -23,6 +23,7 @@ from leaktight.testing import toy_task
 DOCS = Path(__file__).parent
 NEEDS_SETTINGS: dict[str, Defence] = {
     "transformation": Transformation(policy="3-1-7"),
+    "sealed": Sealed(layers=("head",)),
     "withhold": Withhold(layers=("head",)),
     "layer_guard": LayerGuard(layers=("head",), count=1),
 }

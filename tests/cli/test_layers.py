@@ -66,6 +66,32 @@ def test_one_command_gives_table_ranking_and_picture(
     assert lines[-1] == f"Report: {out / 'layers.html'}"
 
 
+def test_a_table_without_header_is_read_as_downloaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As UCI hands tables out: no header, blanks after commas, `?` for what is missing, and several words in a column."""
+    rng = stream(0, "raw")
+    import torch
+
+    numbers = torch.randint(0, 3, (240, 3), generator=rng).tolist()
+    lines = [
+        f"{a}, {['cook', 'nurse', 'clerk'][b]}, {'?' if c == 2 else c}, {'>50K' if a else '<=50K'}"
+        for a, b, c in numbers
+    ]
+    path, out = tmp_path / "people.data", tmp_path / "out"
+    path.write_text("\n".join(lines) + "\n")
+    names = ["--data", f"{path}:income", "--columns", "hours,job,code,income", "--missing", "fill"]
+    asked = ["--property", "job", "--property-positive", "nurse", "--matched-labels", "--share", "0.5"]
+    assert main(["layers", *names, *asked, *FEW, "--out", str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "have the property `job: nurse`" in said
+    assert "a share of 0.5 of its examples have what is asked for" in said
+    assert "Batches of both kinds have labels alike." in said
+    assert "What the other layers tell of the property once layers are sealed" in said
+    found = json.loads((out / "layers.json").read_text())
+    assert found["ranking"]["property"] == [step["layer"] for step in found["sealing"]["property"]]
+    assert len(found["about"]) == 4
+    assert "plot-sealing" in (out / "layers.html").read_text()
+
+
 def seconds(out: Path) -> list[float]:
     """How long each cell took: what was measured anew has another number."""
     with Store.read(out / "inference") as store:

@@ -77,6 +77,7 @@ def test_a_tab_has_a_name() -> None:
     for name in ("tab", "TAB", r"\t", "\t"):
         assert TableOptions(separator=name).given == {"separator": "\t"}
     assert TableOptions(separator=";", ignore=[]).given == {"separator": ";"}
+    assert TableOptions(columns="age, job,label").given == {"columns": ["age", "job", "label"]}
 
 
 def test_only_a_table_can_be_told() -> None:

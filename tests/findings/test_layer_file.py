@@ -52,4 +52,11 @@ def test_every_number_is_in_it(tmp_path):
 def test_without_rows_there_is_nothing_to_rank(tmp_path):
     path = tmp_path / "layers.json"
     write_layers(path, [])
-    assert json.loads(path.read_text()) == {"format": 1, "layers": [], "ranking": {}, "correlation": []}
+    assert json.loads(path.read_text()) == {
+        "format": 1,
+        "about": [],
+        "layers": [],
+        "ranking": {},
+        "sealing": {},
+        "correlation": [],
+    }

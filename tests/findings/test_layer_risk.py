@@ -11,6 +11,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.data import ClassProperty, Parity
 from leaktight.defences import GaussianNoise
+from leaktight.findings.kind import layer_measures
 from leaktight.findings.layer_risk import (
     LayerRow,
     correlations,
@@ -19,6 +20,7 @@ from leaktight.findings.layer_risk import (
     profiles_of,
     rankings,
     riskiest,
+    sealings,
 )
 from leaktight.findings.rows import rows_of
 from leaktight.learning import Federated
@@ -156,15 +158,37 @@ def test_rankings_are_by_the_attack_then_by_what_needs_none():
         row("e", property_auc=0.9, psnr=12.0),
         row("f", psnr=30.0),
     ]
-    assert rankings(rows) == {"property": ["e", "b", "a", "c", "d"], "reconstruction": ["f", "e"]}
+    assert rankings(rows) == {"property": ["e", "b", "a", "c"], "reconstruction": ["f", "e"]}
 
 
-def test_sensitivity_alone_ranks_the_property_and_not_the_labels():
-    assert rankings([row("a", sensitivity_f=1.0), row("b", sensitivity_f=2.0)]) == {"property": ["b", "a"]}
-    assert rankings([row("a", label_auc=0.6, sensitivity_f=1.0), row("b", label_auc=0.6, sensitivity_f=2.0)])[
-        "labels"
-    ] == (["b", "a"])
+def test_sensitivity_ranks_nothing():
+    assert rankings([row("a", sensitivity_f=1.0), row("b", sensitivity_f=2.0)]) == {}
+    assert rankings([row("b", label_auc=0.6, sensitivity_f=1.0), row("a", label_auc=0.6, sensitivity_f=2.0)]) == {
+        "labels": ["b", "a"]
+    }
     assert rankings([]) == {}
+
+
+def test_what_remains_ranks_before_what_a_layer_tells_alone():
+    rows = [
+        row("a", property_auc=0.9, remaining_auc=0.6, sealed_layers=2, sealed_bytes=30),
+        row("b", property_auc=0.7, remaining_auc=0.8, sealed_layers=1, sealed_bytes=10),
+    ]
+    assert rankings(rows) == {"property": ["b", "a"]}
+    [measure] = [measure for measure in layer_measures() if measure.of_property]
+    steps = sealings(rows, measure)
+    assert [(step.layer, step.count, step.bytes, step.remaining.value) for step in steps] == [
+        ("b", 1, 10, 0.8),
+        ("a", 2, 30, 0.6),
+    ]
+
+
+def test_runs_that_rank_layers_differently_have_no_order_in_common():
+    rows = [
+        row("a", property_auc=0.7, remaining_auc=0.6, sealed_layers=1.5, sealed_bytes=30),
+        row("b", property_auc=0.9, remaining_auc=0.8, sealed_layers=1.5, sealed_bytes=10),
+    ]
+    assert rankings(rows) == {"property": ["b", "a"]}
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

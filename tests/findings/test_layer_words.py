@@ -52,7 +52,7 @@ def test_none_better_than_guessing():
     ("name", "chance", "words"),
     [
         ("v_information", 0.0, "By itself head has the highest V-information (9.00, 8.95 to 9.05)."),
-        ("sensitivity_f", None, "By itself head has the highest sensitivity (F) (9.00, 8.95 to 9.05)."),
+        ("sensitivity_f", None, "Nothing was measured of single layers that ranks them."),
         ("psnr", 1.0, "By itself head has the highest PSNR (9.0 dB, 8.9 to 9.1)."),
         (
             "label_auc",
@@ -67,13 +67,52 @@ def test_without_an_attack_on_the_property_the_next_best_measure_counts(name, ch
 
 
 def test_small_numbers_keep_their_digits_and_may_lack_an_interval():
-    rows = [row("conv1", "sensitivity_f", 0.00012, None, None), row("head", "sensitivity_f", 0.0034, None, None)]
-    assert most_telling(rows).endswith("has the highest sensitivity (F) (0.0034).")
+    rows = [row("conv1", "v_information", 0.00012, None, None), row("head", "v_information", 0.0034, None, None)]
+    assert most_telling(rows).endswith("has the highest V-information (0.0034).")
 
 
 def test_what_an_attack_rebuilds_counts_before_what_needs_none():
     sensitive, rebuilt = row("head", "sensitivity_f", 9.0, chance=None), row("conv1", "psnr", 20.0, chance=11.0)
     assert most_telling([rebuilt, sensitive]).startswith("By itself conv1 has")
+
+
+def paired(layer: str, value: float, behind: float | None) -> LayerRow:
+    """Return a layer with its AUC, and the lower end of how far it lies behind the one that tells most."""
+    found = dict(row(layer, value=value).readings)
+    if behind is not None:
+        found["property_auc_behind"] = Reading(name="property_auc_behind", value=behind + 0.1, low=behind, high=1.0)
+    return LayerRow(layer, found)
+
+
+def test_layers_stand_out_by_a_paired_test_though_their_intervals_overlap():
+    near = [paired("conv1", 0.86, 0.01), paired("head", 0.9, None)]
+    assert most_telling(near).endswith("(property AUC 0.90, 0.85 to 0.95).")
+    tied = [paired("conv1", 0.70, -0.01), paired("conv2", 0.6, 0.2), paired("head", 0.9, None)]
+    assert most_telling(tied).endswith("; in a paired test conv1 does not tell measurably less.")
+    assert "none stands out: in a paired test none tells measurably less than head" in most_telling(
+        [paired("conv1", 0.70, -0.01), paired("head", 0.9, None)]
+    )
+
+
+def test_what_remains_is_said_where_it_was_measured():
+    rows = [
+        LayerRow(
+            layer,
+            {
+                "property_auc": Reading(name="property_auc", value=0.9, chance=0.5, leaks="high"),
+                "remaining_auc": Reading(
+                    name="remaining_auc", value=auc, low=auc - 0.1, high=auc + 0.05, chance=0.5, leaks="high"
+                ),
+                "sealed_layers": Reading(name="sealed_layers", value=count),
+                "sealed_bytes": Reading(name="sealed_bytes", value=size),
+            },
+        )
+        for layer, auc, count, size in (("conv1", 0.55, 2, 300), ("head", 0.95, 1, 100), ("conv2", 0.5, 3, 400))
+    ]
+    said = " ".join(layer_sentences(rows))
+    assert "If head alone is sealed (25 % of the parameters), what the other layers tell of the property is" in said
+    assert "Once 2 of 3 layers are sealed (75 % of the parameters), this attack is not measurably better" in said
+    assert "hiding one layer may hide nothing" not in said
 
 
 def test_information_that_may_be_none_names_no_layer():

@@ -55,7 +55,7 @@ def test_without_defence_the_property_is_named_with_its_auc(record):
     assert sentence_of(found) == (
         "No defence: leaks. From one shared message the server tells whether its examples have the property `Hat` "
         "with AUC 0.93 "
-        "(0.88 to 0.98; guessing gets 0.5) (property inference on all layers together; batches of 16, throughout "
+        "(0.88 to 0.98; guessing gets 0.5) (property inference on the whole message; batches of 16, throughout "
         "training)."
     )
 
@@ -77,7 +77,7 @@ def test_a_property_is_named_by_its_source(record):
 def test_a_layer_with_a_larger_auc_is_mentioned_not_judged(record):
     (found,) = judge(rows_of([record(None, 0.9, layers={"conv1": 0.6, "head": 0.95})]))
     assert found.reading.value == 0.9
-    assert "on all layers together; head alone 0.95; batches of 16" in sentence_of(found)
+    assert "on the whole message; head alone 0.95; batches of 16" in sentence_of(found)
 
 
 def test_nothing_told_undefended_is_not_called_safe(record):

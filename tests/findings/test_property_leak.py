@@ -1,4 +1,4 @@
-"""A property is judged by all layers together, unless a single layer surely tells more; and named without loading any data."""
+"""A property is judged by the whole message, unless a single layer surely tells more; and named without loading any data."""
 
 import pytest
 from scipy.stats import norm
@@ -75,7 +75,7 @@ def test_below_a_half_is_told_the_other_way_round():
 
 def test_layers_are_named():
     found = [whence(auc(0.9, layer=layer)) for layer in (None, "head", "conv1 + head")]
-    assert found == ["all layers together", "the layer head alone", "the layers conv1 + head"]
+    assert found == ["the whole message", "the layer head alone", "the layers conv1 + head"]
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,24 @@ def test_all_steps_behind_one_message_are_alike():
         steps = [data.take(schedule.positions(data, number, 4 * number + at, 8, 0, "client-0")) for at in range(4)]
         assert len({int(batch.properties.sum()) for batch in steps}) == 1
         assert len({tuple(batch.inputs.flatten().tolist()) for batch in steps}) == 4
+
+
+def test_matched_batches_have_labels_alike():
+    """Among all, the property goes along with label 1; label 2 only some without it have."""
+    labels = torch.tensor([1] * 30 + [0] * 10 + [1] * 10 + [0] * 30 + [2] * 10)
+    data = Batch(torch.zeros(90, 1), labels, torch.tensor([1] * 40 + [0] * 50))
+    for matched in (True, False):
+        schedule, shares = ByProperty(matched=matched), {True: [], False: []}
+        for step in range(60):
+            batch = data.take(schedule.positions(data, step, step, 16, 0, "client-0"))
+            assert int(batch.properties.sum()) in (0, 16)
+            shares[bool(batch.properties.any())].append((batch.labels == 1).double().mean().item())
+            assert not (matched and (batch.labels == 2).any())
+        gap = abs(sum(shares[True]) / len(shares[True]) - sum(shares[False]) / len(shares[False]))
+        assert (gap < 0.1) is matched
+
+
+def test_labels_that_only_one_kind_has_cannot_be_matched():
+    data = Batch(torch.zeros(4, 1), torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 1]))
+    with pytest.raises(InvalidValue, match="need a label that occurs with the private property and without"):
+        ByProperty(matched=True).positions(data, 0, 0, 2, 0, "client-0")

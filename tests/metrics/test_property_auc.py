@@ -37,6 +37,10 @@ def truth(ground_truths):
 
 
 def grade(guess, truth):
+    return [one for one in graded(guess, truth) if one.name == "property_auc"]
+
+
+def graded(guess, truth):
     return PropertyAuc().grade(guess, truth, stream(0, "metric"))
 
 
@@ -95,7 +99,7 @@ def test_data_without_a_property_is_refused(ground_truths):
 
 
 def test_another_guess_and_an_empty_one_get_no_reading(truth):
-    assert grade(Scores((("client-0", 0),), (torch.zeros(1),)), truth([[1]])) == ()
+    assert graded(Scores((("client-0", 0),), (torch.zeros(1),)), truth([[1]])) == ()
     assert grade(scored(torch.zeros(1, 0)), ()) == ()
 
 
@@ -124,3 +128,16 @@ def test_the_metric_conforms(truth):
             other=Scores(perfect.keys, tuple(torch.zeros(1) for _ in perfect.keys)),
         ),
     )
+
+
+def test_layers_are_compared_with_the_best_on_the_same_messages(truth):
+    values, properties, positive = draw_scores(layers=3)
+    values[2] = values[1] - 0.2 * positive  # what makes both wrong is the same
+    found = [one for one in graded(scored(values, (None, "body", "head")), truth(properties)) if "behind" in one.name]
+    [behind] = found
+    assert behind.layer == "head"
+    aucs = [roc_auc_score(positive, row) for row in values]
+    assert behind.value == pytest.approx(aucs[1] - aucs[2])
+    assert behind.low > 0
+    _, (low, high) = delong(values[2], positive)
+    assert behind.high - behind.low < high - low

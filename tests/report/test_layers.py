@@ -188,7 +188,7 @@ def test_the_table_has_the_same_numbers_and_all_layers_together(page, records):
     table = layers_section(page(records)).values["blocks"][0]["table"]
     assert table["heads"][:2] == ["property AUC", "V-information of the property / log 2"]
     bare = table["groups"][0]
-    assert [line["name"] for line in bare["lines"]] == [*LAYERS, "all layers together"]
+    assert [line["name"] for line in bare["lines"]] == [*LAYERS, "whole message"]
     cells = [[cell["text"] for cell in line["cells"]] for line in bare["lines"]]
     assert cells[0] == [
         "0.60 (0.55 to 0.65)",
@@ -264,7 +264,7 @@ def test_the_trade_off_is_accuracy_against_property_auc(page, records):
     assert [point.y for point in noise.points] == pytest.approx([0.78, 0.51])
     assert [point.y for point in bare.points] == pytest.approx([0.93])
     assert (panel.y.title, panel.level) == ("property AUC", 0.5)
-    assert "property AUC: 0.930, all layers together" in bare.points[0].tip
+    assert "property AUC: 0.930, the whole message" in bare.points[0].tip
     assert [text for _, text in figures[1].chart.x.ticks] == ["none", "0.01", "0.1"]
 
 

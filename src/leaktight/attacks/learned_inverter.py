@@ -22,6 +22,7 @@ from leaktight.core.random import Stream, draw, stream
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.defences.layer_guard import LayerGuard
+from leaktight.defences.sealed import Sealed
 from leaktight.defences.withhold import Withhold
 from leaktight.priors.moments import class_means
 
@@ -153,7 +154,7 @@ class LearnedInverter(Attack):
         """Model a defence that its own messages go through, if it is `memoryless`: the played parties have no past."""
         if isinstance(defence, LayerGuard):
             return self.adapts_to(defence.guard)
-        if isinstance(defence, Withhold):
+        if isinstance(defence, Sealed | Withhold):
             return True
         return self.models_defence and defence.memoryless
 

@@ -15,7 +15,7 @@ from leaktight.core.display import count
 from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_risk import Correlation, LayerRow, correlations
+from leaktight.findings.layer_risk import Correlation, LayerRow, correlations, sealing_measure, sealings
 from leaktight.findings.layer_words import layer_sentences, titles_without_attack
 
 WIDE = 160
@@ -23,23 +23,25 @@ MOST = 3
 """How many correlations are shown; the others are counted."""
 
 
-def show(rows: Sequence[LayerRow], console: Console | None = None, asked: str = "") -> None:
+def show(rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), asked: str = "") -> None:
     """Print which layers give most away, what was measured of each, and how measures go together with attacks.
 
     Args:
         rows: what was measured, in the order of the network.
         console: where to print; by default standard output.
+        about: what was asked, and what the attacker was given, in sentences.
         asked: what an attack on the private property asks of the examples; by default whether they have it.
     """
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    for sentence in layer_sentences(rows, asked):
+    for sentence in (*about, *layer_sentences(rows, asked)):
         _say(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
     cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
     _say(where, "\nWhere the leak sits:")
     print_lines(where, TextTable(["Layer", *columns.values()], [Group("", cells)]).lines(where.width))
+    _show_sealing(where, rows)
     found = sorted(correlations(rows), key=_strength)
     if found:
         _say(where, "\nDo cheap measures point at what attacks get?")
@@ -48,6 +50,27 @@ def show(rows: Sequence[LayerRow], console: Console | None = None, asked: str = 
         if len(found) > MOST:
             more = count(len(found) - MOST, "pair")
             print_item(where, f"{more} more in the files; these are the clearest, and of so many some are so by luck")
+
+
+def _show_sealing(where: Console, rows: Sequence[LayerRow]) -> None:
+    """Print what is still told once layers are sealed, one after the other."""
+    measure = sealing_measure(rows)
+    steps = [] if measure is None else sealings(rows, measure)
+    if measure is None or not steps:
+        return
+    total = steps[-1].bytes
+    cells = [
+        [
+            step.layer,
+            str(step.count),
+            f"{step.bytes:,} ({100 * step.bytes / total:.0f} %)",
+            show_reading(step.remaining),
+        ]
+        for step in steps
+    ]
+    _say(where, f"\nWhat the other layers tell of {measure.noun} once layers are sealed, from the top:")
+    heads = ["Layer", "sealed", "bytes of parameters", "AUC of the rest"]
+    print_lines(where, TextTable(heads, [Group("", cells)]).lines(where.width))
 
 
 def _say(where: Console, text: str) -> None:

@@ -33,6 +33,10 @@ class TableOptions:
         str | None,
         typer.Option(help="What stands between a table's cells: ;, tab, ...", show_default="as in the file"),
     ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(help="The columns' names, with commas, of a table without a header.", metavar="NAME,..."),
+    ] = None
     positive: Annotated[
         str | None,
         typer.Option(help="Of two labels, the one that is positive.", show_default="the last in order"),
@@ -59,6 +63,8 @@ class TableOptions:
         found = {name: value for name, value in vars(self).items() if value not in (None, [], ())}
         if "separator" in found:
             found["separator"] = NAMES.get(found["separator"].lower(), found["separator"])
+        if "columns" in found:
+            found["columns"] = [name.strip() for name in found["columns"].split(",")]
         return found
 
     def apply(self, data: Kept) -> Kept:

@@ -105,6 +105,7 @@ def _settings(
         "label": label,
         "positive": given.get("positive", rarer),
         "separator": given.get("separator", ""),
+        "columns": list(given.get("columns", [])),
         "ignore": ignore,
         "categorical": list(categorical),
         "missing": given.get("missing", "fill" if any(one.missing for one in kept) else ""),

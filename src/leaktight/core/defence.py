@@ -99,7 +99,7 @@ class Defence(Registered):
 
     @property
     def withholds(self) -> bool:
-        """Whether `on_message` leaves tensors out, so that the server keeps those parameters as they are."""
+        """Whether `on_message` leaves tensors out of what anybody sees."""
         return False
 
     @property

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from torch import Tensor
 
+from leaktight.core.errors import Refusal
+
 Tensors = Mapping[str, Tensor]
 
 
@@ -34,6 +36,8 @@ class Message:
         round: the communication round, from 0.
         tensors: the content, by wire name.
         facts: public numbers that go along: `examples`, and for an update `batch_size`, `local_steps`, `learning_rate`.
+        sealed: more of the content, which goes from one trusted enclave to another: it is aggregated like the rest, and
+            nobody in any seat sees it.
     """
 
     kind: Kind
@@ -42,6 +46,7 @@ class Message:
     round: int
     tensors: Tensors
     facts: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    sealed: Tensors = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -51,6 +56,23 @@ class Message:
     def map(self, change: Callable[[Tensor], Tensor]) -> Message:
         """Return the same message with every tensor changed."""
         return dataclasses.replace(self, tensors={name: change(tensor) for name, tensor in self.tensors.items()})
+
+    def whole(self) -> Tensors:
+        """Return the content with what is sealed, for whoever aggregates inside an enclave."""
+        return {**self.tensors, **self.sealed} if self.sealed else self.tensors
+
+    def outgoing(self) -> Tensors:
+        """Return the content, for a transport that has no enclave.
+
+        Raises:
+            Refusal: some of it is sealed, and would have to go out in the open or be lost.
+        """
+        if self.sealed:
+            raise Refusal(
+                f"The layer `{layer_of(next(iter(self.sealed)))}` is sealed: it may travel only between trusted "
+                "enclaves. There is none here; measure `sealed` in an audit, or `withhold` the layer."
+            )
+        return self.tensors
 
 
 def layer_of(name: str) -> str:

@@ -127,7 +127,7 @@ def mean_statistics(parts: Sequence[GroundTruth]) -> dict[str, Tensor]:
 def _mean(messages: Sequence[Message], sender: str) -> Message:
     names = messages[0].tensors
     tensors = {name: torch.stack([message.tensors[name] for message in messages]).mean(0) for name in names}
-    return dataclasses.replace(messages[0], sender=sender, tensors=tensors)
+    return dataclasses.replace(messages[0], sender=sender, tensors=tensors, sealed={})
 
 
 def largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -180,7 +180,7 @@ class ThreatModel(Value):
                 copies[id(tensor)] = tensor.detach().clone()
             return copies[id(tensor)]
 
-        return dataclasses.replace(message.map(clone_once), facts=facts)
+        return dataclasses.replace(message.map(clone_once), facts=facts, sealed={})
 
 
 def _others(before: Message, own: Message, after: Message, parameters: frozenset[str]) -> list[Exchange]:

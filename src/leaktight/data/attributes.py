@@ -57,6 +57,7 @@ class Attributes(ImageSource):
         label: one attribute, to be learned as yes or no; or several, a class each: then examples with none or more than
             one of them are left out.
         private_property: the private property, which an example has if it has any of these attributes.
+        private_property_absent: whether the property is to have none of them instead.
         test_share: what part is held out for testing, in (0, 1), each class in its share.
 
     Example:
@@ -87,6 +88,8 @@ class Attributes(ImageSource):
 
     # It comes after the method above, as from here on the name is no longer Python's decorator.
     private_property: Names
+    # Left out where it is off, so that settings of before it was there keep their keys.
+    private_property_absent: bool = Field(False, exclude_if=lambda absent: not absent)
 
     @model_validator(mode="after")
     def _apart(self) -> Attributes:
@@ -108,6 +111,7 @@ class Attributes(ImageSource):
         table = self._folder() if self.table else self._archive()
         kept, labels, names = self._classes(table)
         properties = np.max([self._flags(table, name) for name in self.private_property], axis=0)
+        properties = 1 - properties if self.private_property_absent else properties
         whole = Part(table.inputs[kept], labels, properties[kept])
         train, test = self.limit(*(whole.take(index) for index in holdout(labels, self.test_share)))
         return Data(
@@ -115,7 +119,7 @@ class Attributes(ImageSource):
             self._batch(test, "test"),
             len(names),
             names,
-            property_name=" or ".join(self.private_property),
+            property_name=f"{'not ' if self.private_property_absent else ''}{' or '.join(self.private_property)}",
         )
 
     def _archive(self) -> Table:

@@ -27,7 +27,7 @@ from leaktight.data.selection import holdout
 from leaktight.data.separator import LOOKED_AT, find_separator, has_decimal_commas
 from leaktight.data.source import Data
 
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".data", ".data.gz")
 LARGEST_TABLE = 4 * GIBIBYTE
 """How many bytes a table may have, packed and unpacked; in memory each cell takes some fifty bytes more."""
 MOST_CELLS, MOST_COLUMNS = 200_000_000, 100_000
@@ -114,7 +114,7 @@ class Csv(ColumnRules, FileSource):
 
     @classmethod
     def fits(cls, path: Path) -> bool:
-        """Whether this is a file whose name ends in `.csv`, `.tsv`, or either with `.gz`."""
+        """Whether this is a file whose name ends in `.csv`, `.tsv`, `.data`, or one of them with `.gz`."""
         return path.is_file() and path.name.lower().endswith(ENDINGS)
 
     def read(self) -> Data:

@@ -10,6 +10,7 @@ from leaktight.defences.local_dp import LocalDP
 from leaktight.defences.max_norm import MaxNorm
 from leaktight.defences.polarization import Polarization
 from leaktight.defences.pruning import Pruning
+from leaktight.defences.sealed import Sealed
 from leaktight.defences.sumkl import SumKL
 from leaktight.defences.top_k import TopK
 from leaktight.defences.transformation import Transformation
@@ -26,6 +27,7 @@ __all__ = [
     "MaxNorm",
     "Polarization",
     "Pruning",
+    "Sealed",
     "SumKL",
     "TopK",
     "Transformation",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Hashable
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -14,22 +13,18 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 from leaktight.channels.layers import OnLayers
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Chain, Defence, Gradient, Strength
-from leaktight.core.draws import public_draws
 from leaktight.core.effect import Effect
 from leaktight.core.errors import InvalidValue, Refusal, unknown
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, layer_of
-from leaktight.core.task import Batch, Task
+from leaktight.core.task import Task
 from leaktight.data.files import Location
 from leaktight.data.source import Source
 from leaktight.defences.finite import finite
 from leaktight.defences.local_dp import LocalDP
 from leaktight.defences.ranking import read_ranking
+from leaktight.defences.sealing_order import public_order
 from leaktight.defences.withhold import Withhold
-from leaktight.learning.target_jacobian import target_norms
-
-EXAMPLES = 32
-"""How many public examples a ranking is computed on."""
 
 _HOOKS = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
 
@@ -47,9 +42,10 @@ class LayerGuard(Defence):
     them alone. What the other layers tell is not touched, and they come from the same examples.
 
     The ranking is public and the same for all parties. It is chosen once, in `on_agree`, from one of three places:
-    `layers` by hand, `ranking` from a file that `leaktight layers` wrote, or `public`, by the sensitivity of each
-    layer's gradient at the initial parameters (`target_norms`), on 32 of the source's test examples. Parties on
-    different machines whose numbers are rounded differently should take one of the first two.
+    `layers` by hand, `ranking` from a file that `leaktight layers` wrote, or `public`, by a small shadow attack: on the
+    source's test examples a model is trained for some steps, and layers are ranked by what gradients tell of the
+    source's private property without them (`sealing_order`), not by what each tells alone. Parties on different
+    machines whose numbers are rounded differently should take one of the first two.
 
     Args:
         guard: what is done to the guarded layers: any defence that acts on messages of gradients or updates, and on
@@ -59,7 +55,8 @@ class LayerGuard(Defence):
         ranking: the path of a `layers.json`.
         risk: which ranking of that file to take, by the name that it has there: `property`, `reconstruction`, `labels`,
             or that of a kind of leak from another package.
-        public: a source whose test part is public, of the same shape and classes as the private data.
+        public: a source whose test part is public, of the same shape and classes as the private data, with a private
+            property, or with a class in its place (`class_property`).
 
     Example:
         >>> from leaktight.learning import classification
@@ -72,11 +69,12 @@ class LayerGuard(Defence):
         ['body.linear1.weight', 'body.linear1.bias']
 
     Differs from the paper: it ranks layers and leaves the defence to others; it names encryption and trusted execution
-    environments for the riskiest, which are not here. It ranks trained models; `public` looks at the initial one, as
-    nothing else is there at the start.
+    environments for the riskiest, which are not here; the guard `sealed` says what one would be worth. It ranks
+    trained models by V-information or sensitivity of each layer alone; `public` looks at the initial one and a shadow
+    model. Sensitivity ranks nothing here: it follows the size of a layer, not what it tells.
 
     References:
-        Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 4.3
+        Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 4.2
         and 7.
     """
 
@@ -209,10 +207,10 @@ class LayerGuard(Defence):
         part = {name: t for name, t in message.tensors.items() if layer_of(name) in local.memory["guarded"]}
         if not part:
             return finite(message, self.kind)
-        guarded = self.guard.on_message(dataclasses.replace(message, tensors=part), local.scope("guard")).tensors
-        sent = {name: guarded.get(name) if name in part else tensor for name, tensor in message.tensors.items()}
+        guarded = self.guard.on_message(dataclasses.replace(message, tensors=part), local.scope("guard"))
+        sent = {name: guarded.tensors.get(name) if name in part else tensor for name, tensor in message.tensors.items()}
         kept = {name: tensor for name, tensor in sent.items() if tensor is not None}
-        return finite(dataclasses.replace(message, tensors=kept), self.kind)
+        return finite(dataclasses.replace(message, tensors=kept, sealed=guarded.sealed), self.kind)
 
     def _agreed_layers(self, task: Task) -> tuple[str, ...]:
         if self.key not in task.agreed:
@@ -223,30 +221,19 @@ class LayerGuard(Defence):
 
     def _rank(self, task: Task) -> tuple[str, ...]:
         if self.public is not None:
-            return _by_sensitivity(task, self.public)
+            return _by_shadow_attack(task, self.public)
         return self.layers or read_ranking(Path(self.ranking).expanduser(), self.risk)
 
 
-def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
-    """Return the layers by their sensitivity on public examples; of equals the one that comes first in the model."""
+def _by_shadow_attack(task: Task, source: Source) -> tuple[str, ...]:
+    """Return the layers in the order in which a small shadow attack on public examples says to guard them."""
     data = source.load()
     if (data.shape, data.classes) != (task.shape, task.classes):
         raise InvalidValue(
             f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes "
             f"like the private data. Got shape {data.shape} and {data.classes} classes instead."
         )
-    drawn = public_draws(0, "layer_guard", "public").permutation(len(data.test))[:EXAMPLES]
-    public: Batch = data.test.take(drawn).to(task.device)
-    # The first of the norms is the Frobenius norm.
-    risks = {
-        layer: rows[:, 0].mean().item() for layer, rows in target_norms(task, task.model.tensors(), public).items()
-    }
-    for layer, risk in risks.items():
-        if not math.isfinite(risk):
-            raise InvalidValue(
-                f"The sensitivity of `{layer}` on public data must be a finite number. Got {risk} instead."
-            )
-    return tuple(sorted(risks, key=lambda layer: -risks[layer]))
+    return public_order(task, data.test.to(task.device))
 
 
 def _fault(guard: Defence) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -47,8 +48,8 @@ class Withhold(Defence):
         ['body.linear1.weight']
 
     Differs from the paper: it proposes to run the most sensitive layers inside a trusted execution environment, or to
-    encrypt them, so that they are trained but not seen. Here there is no such environment: what is not seen is not
-    trained either.
+    encrypt them, so that they are trained but not seen. Here what is not seen is not trained either; `sealed` stands
+    for such an environment.
 
     References:
         Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, section 7.
@@ -75,22 +76,7 @@ class Withhold(Defence):
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Drop the tensors of these layers, or all."""
-        if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
-            raise Refusal(
-                f"{self.kind} leaves layers out of gradients and updates. Got a message of kind {message.kind} "
-                "instead, without which the other party cannot continue."
-            )
-        known = dict.fromkeys(map(layer_of, message.tensors))
-        for layer in self.layers:
-            if layer in known:
-                continue
-            # A part of which something goes out is a group of layers, whose own names are to be given.
-            if layer in local.parts and not any(other.startswith(f"{layer}.") for other in known):
-                raise Refusal(
-                    f"{self.kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back "
-                    "from it."
-                )
-            raise unknown("layer", layer, known)
+        require_layers(self.kind, self.layers, message, local)
         names = {name.rpartition(".")[2] for name in message.tensors}
         for part in self.parts:
             if part not in names:
@@ -98,3 +84,29 @@ class Withhold(Defence):
         gone = Drop(self.layers, self.parts)
         sent = {name: tensor for name, tensor in message.tensors.items() if not gone.drops(name)}
         return finite(dataclasses.replace(message, tensors=sent), self.kind)
+
+
+def require_layers(kind: str, layers: Sequence[str], message: Message, local: Local) -> None:
+    """Refuse a message that must be whole, and layers that are not in it.
+
+    Args:
+        kind: the defence's kind, for the error's sentence.
+        layers: which layers it leaves out.
+        message: what goes in.
+        local: the party's own.
+    """
+    if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
+        raise Refusal(
+            f"{kind} leaves layers out of gradients and updates. Got a message of kind {message.kind} instead, without "
+            "which the other party cannot continue."
+        )
+    known = dict.fromkeys(map(layer_of, message.tensors))
+    for layer in layers:
+        if layer in known:
+            continue
+        # A part of which something goes out is a group of layers, whose own names are to be given.
+        if layer in local.parts and not any(other.startswith(f"{layer}.") for other in known):
+            raise Refusal(
+                f"{kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back from it."
+            )
+        raise unknown("layer", layer, known)

@@ -10,17 +10,19 @@ from typing import Any
 from leaktight.core.metric import Reading
 from leaktight.core.private import write_private
 from leaktight.defences.ranking import FORMAT
-from leaktight.findings.layer_risk import Correlation, LayerRow, correlations, rankings
+from leaktight.findings.kind import layer_measures
+from leaktight.findings.layer_risk import Correlation, LayerRow, SealedStep, correlations, rankings, sealings
 
 LAYERS_FILE = "layers.json"
 
 
-def write_layers(path: Path, rows: Sequence[LayerRow]) -> None:
+def write_layers(path: Path, rows: Sequence[LayerRow], about: Sequence[str] = ()) -> None:
     """Write rows with their rankings and correlations, for the owner alone.
 
     Args:
         path: the file; `layer_guard` takes it as its `ranking`.
         rows: what was measured of each layer, in the order of the network.
+        about: what was asked, and what the attacker was given, in sentences.
 
     Example:
         >>> import tempfile
@@ -32,10 +34,16 @@ def write_layers(path: Path, rows: Sequence[LayerRow]) -> None:
     """
     found = {
         "format": FORMAT,
+        "about": list(about),
         "layers": [
             {"layer": row.layer, "risk": {name: _as_dict(one) for name, one in row.readings.items()}} for row in rows
         ],
         "ranking": rankings(rows),
+        "sealing": {
+            measure.risk: [_step(step) for step in sealings(rows, measure)]
+            for measure in layer_measures()
+            if sealings(rows, measure)
+        },
         "correlation": [_correlation(one) for one in correlations(rows)],
     }
     write_private(path, json.dumps(found, indent=2, allow_nan=False).encode() + b"\n")
@@ -43,6 +51,10 @@ def write_layers(path: Path, rows: Sequence[LayerRow]) -> None:
 
 def _as_dict(reading: Reading) -> dict[str, Any]:
     return {name: getattr(reading, name) for name in ("value", "low", "high", "n", "chance")}
+
+
+def _step(step: SealedStep) -> dict[str, Any]:
+    return {"layer": step.layer, "count": step.count, "bytes": step.bytes, "remaining": _as_dict(step.remaining)}
 
 
 def _correlation(one: Correlation) -> dict[str, Any]:

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from leaktight.core.scenario import Scenario
 
 SENSITIVITY = "sensitivity_f"
-ASKED = ("v_information", "property_sensitivity")
+REMAINING, COUNT, BYTES, BASELINE = "remaining_auc", "sealed_layers", "sealed_bytes", "counting_auc"
+"""What is told once a layer and those before it are sealed, how many these are, their size, and what labels tell."""
+ASKED = ("v_information", "property_sensitivity", REMAINING, "sealed_", BASELINE)
 """How the names of readings begin that are about what is asked, without naming an attack."""
 
 
@@ -36,7 +38,7 @@ class LayerMeasure(NamedTuple):
         unit: what follows the number.
         word: what measures of information call it; empty if none speaks of it.
         information: the V-information of it; empty if there is none.
-        by_sensitivity: whether sensitivity alone ranks layers by it.
+        of_property: whether it is about the private property itself, which other measures stand in for.
     """
 
     reading: str
@@ -53,20 +55,22 @@ class LayerMeasure(NamedTuple):
     unit: str = ""
     word: str = ""
     information: str = ""
-    by_sensitivity: bool = False
+    of_property: bool = False
 
     def rename(self, name: str) -> str:
         """Return what to call a reading of one of its scenarios, where readings of several measures meet."""
-        if name == self.measured:
-            return self.reading
+        if self.measured and name.startswith(self.measured):
+            return f"{self.reading}{name.removeprefix(self.measured)}"
         return f"{self.prefix}{name}" if name.startswith(ASKED) else name
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """The readings by which layers are ranked, the best first: the attack's, then those that need none."""
-        return (self.reading, self.information, SENSITIVITY) if self.information else (self.reading,)
+        """The readings by which single layers are compared, the best first: the attack's, then its information.
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The readings of which one must be there."""
-        return self.ranks if self.by_sensitivity else self.ranks[:2]
+        Sensitivity is not among them: it follows the size of a layer, and runs against the attack.
+        """
+        return (self.reading, self.information) if self.information else (self.reading,)
+
+    def named(self, reading: str) -> str:
+        """Return what a reading that several measures have is called for this one."""
+        return f"{self.prefix}{reading}"

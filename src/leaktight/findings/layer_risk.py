@@ -15,7 +15,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.core.scenario import Scenario
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_measure import ASKED, LayerMeasure
+from leaktight.findings.layer_measure import ASKED, BYTES, COUNT, REMAINING, LayerMeasure
 from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.utility import is_utility
 from leaktight.statistics.pooling import high, leakage, low
@@ -29,6 +29,8 @@ MEASURES = (*ASKED, "sensitivity_", "mutual_information_")
 """How the names of readings begin that say of a layer what it gives away, without naming an attack."""
 LEAST_LAYERS = 4
 """Over fewer layers any two numbers seem to go together."""
+BEHIND = "_behind"
+"""How the name of a reading ends that says how far a layer lies behind the one that tells most, in a paired test."""
 _JOINED = " + "
 
 
@@ -96,6 +98,11 @@ def measure_in(scenario: Scenario) -> LayerMeasure | None:
     return next((measure for measure in layer_measures() if measure.asked_in(scenario, ())), None)
 
 
+def question_in(scenario: Scenario) -> str:
+    """Say what attacks ask of the examples of a scenario, in words; nothing if they ask nothing."""
+    return next(filter(None, (measure.asked_in(scenario, ()) for measure in layer_measures())), "")
+
+
 def asked_in(records: Iterable[Record]) -> str:
     """Say what attacks on layers ask of the examples first of all; nothing where they ask nothing."""
     scenarios = [record.cell.scenario for record in records if record.cell.purpose == "measure"]
@@ -113,7 +120,9 @@ def of_layers(name: str) -> bool:
         (True, True, False)
     """
     asking = [measure for measure in layer_measures() if measure.asked]
-    return name.startswith(MEASURES) or any(name == (measure.measured or measure.reading) for measure in asking)
+    return name.startswith(MEASURES) or any(
+        name in (one, f"{one}{BEHIND}") for one in (measure.measured or measure.reading for measure in asking)
+    )
 
 
 def profiles_of(records: Sequence[Record], rows: Sequence[Row]) -> list[Profile]:
@@ -211,11 +220,11 @@ def _order(records: Iterable[Record]) -> list[str]:
 
 
 def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
-    """Return the layers, riskiest first, by each risk that was measured.
+    """Return the layers in the order in which to protect them, by each risk that was measured.
 
-    `property` and `labels` are ranked by the AUC of the attack; layers with the same one, or with none, by
-    V-information, then by sensitivity. `reconstruction` is ranked by PSNR. Sensitivity alone ranks `property`, not
-    `labels`.
+    That is the order in which layers were sealed where it was measured what remains (`RemainingLeak`). Else what each
+    layer tells alone stands in for it: the AUC of the attack, then V-information; for `reconstruction` PSNR.
+    Sensitivity ranks nothing.
 
     Example:
         >>> def row(layer, **values):
@@ -223,11 +232,58 @@ def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
         >>> rankings([row("conv1", property_auc=0.6), row("head", property_auc=0.9), row("conv2", v_information=0.1)])
         {'property': ['head', 'conv1', 'conv2']}
     """
-    return {
-        measure.risk: [row.layer for row in _rank(rows, measure.ranks)]
-        for measure in layer_measures()
-        if any(name in row.readings for row in rows for name in measure.needs)
-    }
+    found = {}
+    for measure in layer_measures():
+        steps = sealings(rows, measure)
+        ranked = [step.layer for step in steps] or [row.layer for row in _rank(rows, measure.ranks)]
+        if ranked:
+            found[measure.risk] = ranked
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class SealedStep:
+    """What is told once a layer and those before it are sealed.
+
+    Args:
+        layer: the layer that is sealed last.
+        count: how many are.
+        bytes: how many bytes of parameters they have.
+        remaining: the AUC of an attack on all others.
+    """
+
+    layer: str
+    count: int
+    bytes: int
+    remaining: Reading
+
+
+def sealings(rows: Sequence[LayerRow], measure: LayerMeasure) -> list[SealedStep]:
+    """Return what remains of a risk layer by layer, in the order in which they were sealed; empty if nobody asked.
+
+    Training runs that rank layers differently have no order in common, and so none is given.
+
+    Example:
+        >>> readings = {"remaining_auc": 0.5, "sealed_layers": 1, "sealed_bytes": 60}
+        >>> row = LayerRow("head", {name: Reading(name=name, value=value) for name, value in readings.items()})
+        >>> [(step.layer, step.count, step.remaining.value) for step in sealings([row], layer_measures()[0])]
+        [('head', 1, 0.5)]
+    """
+    names = [measure.named(name) for name in (REMAINING, COUNT, BYTES)]
+    steps = [
+        SealedStep(row.layer, round(row.readings[names[1]].value), round(row.readings[names[2]].value), remaining)
+        for row in rows
+        if all(name in row.readings for name in names) and (remaining := row.readings[names[0]])
+    ]
+    steps.sort(key=lambda step: step.count)
+    if not measure.asked:
+        return []
+    return steps if [step.count for step in steps] == list(range(1, len(steps) + 1)) else []
+
+
+def sealing_measure(rows: Sequence[LayerRow]) -> LayerMeasure | None:
+    """Return the first risk of which it was measured what remains; None if there is none."""
+    return next((measure for measure in layer_measures() if sealings(rows, measure)), None)
 
 
 def _rank(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
@@ -261,7 +317,7 @@ def _beside(measure: LayerMeasure, rows: Sequence[LayerRow]) -> list[str]:
     # Those of the training in which it was asked, if another one is beside it.
     apart = any(f"{measure.prefix}{name}" in row.readings for row in rows for name in whole)
     own = [f"{measure.prefix}{name}" if apart else name for name in whole]
-    return [measure.information, *own, *(ASKED_SENSITIVITIES if measure.by_sensitivity else ())]
+    return [measure.information, *own, *(ASKED_SENSITIVITIES if measure.of_property else ())]
 
 
 def _pearson(one: Sequence[float], other: Sequence[float]) -> tuple[float | None, float | None]:
@@ -274,13 +330,23 @@ def _pearson(one: Sequence[float], other: Sequence[float]) -> tuple[float | None
 
 
 def riskiest(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
-    """Return the layer with the largest reading of a name, and with it every layer whose interval overlaps its own.
+    """Return the layer with the largest reading of a name, and with it every layer that does not surely tell less.
 
-    If the largest beats chance, so must the others: an interval that is wide enough overlaps with anything.
+    That is decided by a paired test on the same messages where there is one, else by intervals that overlap. If the
+    largest beats chance, so must the others: an interval that is wide enough overlaps with anything.
     """
     ranked = _rank(rows, (name,))
     if not ranked:
         return []
     top = ranked[0].readings[name]
+    if is_paired(rows, name):
+        near = [row for row in ranked if row is ranked[0] or low(row.readings[f"{name}{BEHIND}"]) <= 0]
+        return [row for row in near if row.readings[name].beats_chance()] if top.beats_chance() else near
     near = [row for row in ranked if row is ranked[0] or high(row.readings[name]) >= low(top)]
     return [row for row in near if row.readings[name].beats_chance()] if top.beats_chance() else near
+
+
+def is_paired(rows: Sequence[LayerRow], name: str) -> bool:
+    """Return whether every layer but the one with the largest reading was compared with it on the same messages."""
+    ranked = _rank(rows, (name,))
+    return len(ranked) > 1 and all(f"{name}{BEHIND}" in row.readings for row in ranked[1:])

@@ -8,8 +8,17 @@ from leaktight.core.display import join_words
 from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_measure import SENSITIVITY, LayerMeasure
-from leaktight.findings.layer_risk import LEAST_LAYERS, MUTUAL_INFORMATION, Correlation, LayerRow, riskiest
+from leaktight.findings.layer_measure import REMAINING, SENSITIVITY, LayerMeasure
+from leaktight.findings.layer_risk import (
+    LEAST_LAYERS,
+    MUTUAL_INFORMATION,
+    Correlation,
+    LayerRow,
+    is_paired,
+    riskiest,
+    sealing_measure,
+    sealings,
+)
 
 SIGNIFICANT = 0.05
 CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
@@ -29,7 +38,7 @@ def _names() -> list[str]:
     asking, rebuilding = (
         [one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False)
     )
-    return [*asking, *_informations(), *rebuilding, SENSITIVITY]
+    return [*asking, *_informations(), *rebuilding]
 
 
 def titles_without_attack() -> dict[str, str]:
@@ -48,8 +57,6 @@ def titles_without_attack() -> dict[str, str]:
 def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
     """Say in a sentence for each measured risk which layer gives most away by itself.
 
-    If no risk was measured, go by sensitivity.
-
     Args:
         rows: what was measured of each layer.
         asked: what an attack on the private property asks of the examples; by default whether they have it.
@@ -63,12 +70,45 @@ def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.ranks[:2])
     ]
-    return [*(found or [most_telling(rows)]), CAVEAT]
+    return [*(found or [most_telling(rows)]), *(sealing_sentences(rows, asked) or [CAVEAT])]
+
+
+def sealing_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
+    """Say what is still told once layers are sealed, and how many it takes; nothing if that was not measured.
+
+    Args:
+        rows: what was measured of each layer.
+        asked: what an attack on the private property asks of the examples; by default whether they have it.
+    """
+    measure = sealing_measure(rows)
+    steps = [] if measure is None else sealings(rows, measure)
+    if measure is None or not steps:
+        return []
+    first, total = steps[0], steps[-1].bytes
+    told = f"what the other layers tell of {measure.noun}"
+    sentences = [
+        f"If {first.layer} alone is sealed ({_share(first.bytes, total)} of the parameters), {told} is "
+        f"{_show(measure.named(REMAINING), first.remaining)}."
+    ]
+    enough = next((step for step in steps[:-1] if not step.remaining.beats_chance()), None)
+    if enough is None:
+        sentences.append(f"As long as any layer is seen, it tells {measure.noun} measurably better than guessing.")
+    else:
+        sentences.append(
+            f"Once {enough.count} of {len(steps)} layers {'is' if enough.count == 1 else 'are'} sealed "
+            f"({_share(enough.bytes, total)} of the parameters), this attack is not measurably better than guessing; "
+            "another one may be."
+        )
+    return sentences
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if part >= 0.01 * whole else "less than 1 %"
 
 
 def _asked(measure: LayerMeasure, asked: str) -> str:
     """Return what an attack asks of the examples: of the private property, what it is, where somebody says it."""
-    return asked if asked and measure.by_sensitivity else measure.asked
+    return asked if asked and measure.of_property else measure.asked
 
 
 def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str] = ()) -> str:
@@ -87,7 +127,8 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     """
     name = next((name for name in names or _names() if any(name in row.readings for row in rows)), None)
     if name is None:
-        return "Nothing was measured of single layers."
+        that = " that ranks them" if any(row.readings for row in rows) else ""
+        return f"Nothing was measured of single layers{that}."
     first = riskiest(rows, name)
     top, best = first[0].readings[name], first[0].layer
     measure = _measure_of(name)
@@ -107,13 +148,21 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
             else "No layer"
         )
         few = f" {top.n} messages are too few to tell layers apart." if asks and top.n > 1 else ""
-        highest = f"the intervals of all overlap with that of {best}, the highest ({_show(name, top)})"
+        highest = (
+            f"in a paired test none tells measurably less than {best}, the highest ({_show(name, top)})"
+            if is_paired(rows, name)
+            else f"the intervals of all overlap with that of {best}, the highest ({_show(name, top)})"
+        )
         return f"{every} stands out: {highest}.{few}"
     why = f"best {told} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = join_words([row.layer for row in first[1:]])
-        others = f"; the interval{'s' * (len(first) > 2)} of {rest} overlap{'s' * (len(first) == 2)} with it"
+        others = (
+            f"; in a paired test {rest} {'do' if len(first) > 2 else 'does'} not tell measurably less"
+            if is_paired(rows, name)
+            else f"; the interval{'s' * (len(first) > 2)} of {rest} overlap{'s' * (len(first) == 2)} with it"
+        )
     return f"By itself {best} {why}{others}."
 
 

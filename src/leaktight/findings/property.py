@@ -22,6 +22,8 @@ from leaktight.statistics.pooling import leaks_more, low
 PROPERTY_AUC = "property_auc"
 UNNAMED = "have the private property"
 SEATS = {"server": "the server", "wire": "someone on the wire"}
+JOINED = " + "
+"""What stands between the names of layers that were taken together."""
 _NORMAL = NormalDist()
 
 
@@ -46,11 +48,11 @@ class Property(LeakKind):
         measured=PROPERTY_AUC,
         word="property",
         information="v_information",
-        by_sensitivity=True,
+        of_property=True,
     )
 
     def reading(self, row: Row) -> Reading | None:
-        """Return the AUC of all layers together, unless a single layer surely tells more."""
+        """Return the AUC of the whole message, unless a single layer surely tells more."""
         return strongest_property(row.readings)
 
     def severity(self, row: Row) -> Severity:
@@ -132,7 +134,7 @@ class Property(LeakKind):
         )
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
-        """Return the AUC of all layers together; where a class stands in the place of the property, that of labels."""
+        """Return the AUC of the whole message; where a class stands in the place of the property, that of labels."""
 
         def show_auc(row: Row, about_labels: bool) -> str:
             asks = row.measured_in is not None and of_class(row.measured_in)
@@ -170,8 +172,13 @@ class Property(LeakKind):
 
 def _best_layer(row: Row) -> Reading | None:
     """Return the AUC of the single layer that tells most."""
-    single = (reading for reading in row.readings if tells_property(reading) and reading.layer is not None)
+    single = (reading for reading in row.readings if tells_property(reading) and is_single(reading))
     return max(single, key=lambda reading: reading.value, default=None)
+
+
+def is_single(reading: Reading) -> bool:
+    """Return whether an AUC is of one layer by itself."""
+    return reading.layer is not None and JOINED not in reading.layer
 
 
 def tells_property(reading: Reading | None) -> bool:
@@ -180,12 +187,12 @@ def tells_property(reading: Reading | None) -> bool:
 
 
 def strongest_property(readings: Iterable[Reading]) -> Reading | None:
-    """Return what an attack on a property is judged by: all layers together, unless a single layer surely tells more.
+    """Return what an attack on a property is judged by: the whole message, unless a single layer surely tells more.
 
-    No attacker knows which of the layers will tell most, so the largest of their AUCs is not what it gets. A layer
-    takes the place of all together if its interval lies above theirs, or if it beats chance where they do not, by an
-    interval that is wider the more layers were tried. Where all together were not tried, the layer that tells most
-    counts.
+    No attacker knows which of the layers will tell most, so the largest of their AUCs is not what it gets. An attack on
+    each layer makes of a whole message what told most of gradients of its own. A layer takes its place if its interval
+    lies above that, or if it beats chance where that does not, by an interval that is wider the more layers were tried.
+    Where the whole was not tried, the layer that tells most counts.
 
     Example:
         >>> whole = Reading(name="property_auc", value=0.7, low=0.6, high=0.8, chance=0.5, leaks="high")
@@ -197,9 +204,9 @@ def strongest_property(readings: Iterable[Reading]) -> Reading | None:
     """
     found = [reading for reading in readings if tells_property(reading)]
     whole = next((reading for reading in found if reading.layer is None), None)
-    single = [reading for reading in found if reading.layer is not None]
+    single = [reading for reading in found if is_single(reading)]
     if whole is None:
-        return max(single, key=lambda reading: (reading.beats_chance(), reading.value), default=None)
+        return max(found, key=lambda reading: (reading.beats_chance(), reading.value), default=None)
     more = [
         one
         for one in single
@@ -260,6 +267,7 @@ def _question(data: dict[str, Any], class_names: Sequence[str]) -> str:
     if not isinstance(name, str) or not name:
         source = registry.classes(Source.family).get(str(data.get("kind")))
         return f"have the property `{source.property_title}`" if source and source.property_title else UNNAMED
+    name = f"not {name}" if data.get("private_property_absent") else name
     positive = data.get("private_property_positive")
     return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
 
@@ -269,8 +277,8 @@ def whence(reading: Reading) -> str:
 
     Example:
         >>> whence(Reading(name=PROPERTY_AUC, value=0.5)), whence(Reading(name=PROPERTY_AUC, value=0.5, layer="head"))
-        ('all layers together', 'the layer head alone')
+        ('the whole message', 'the layer head alone')
     """
     if reading.layer is None:
-        return "all layers together"
-    return f"the layers {reading.layer}" if " + " in reading.layer else f"the layer {reading.layer} alone"
+        return "the whole message"
+    return f"the layers {reading.layer}" if JOINED in reading.layer else f"the layer {reading.layer} alone"

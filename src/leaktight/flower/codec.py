@@ -75,7 +75,7 @@ def content_of(message: Message, *others: Message) -> RecordDict:
     """
     content = RecordDict()
     for number, each in enumerate((message, *others)):
-        content[f"{_ARRAYS}-{number}"] = record_of(each.tensors)
+        content[f"{_ARRAYS}-{number}"] = record_of(each.outgoing())
         content[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(each))})
     return content
 

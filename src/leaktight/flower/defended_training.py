@@ -96,7 +96,7 @@ class DefendedTraining:
         update = {name: state[name] - old for name, old in self._start.items() if old.is_floating_point()}
         facts = {"examples": float(self.local.examples), "local_steps": float(self._steps)}
         message = Message(Kind.UPDATE, self.local.party, "server", self.local.round, update, facts)
-        sent = self.defence.on_message(message, self.local).tensors
+        sent = self.defence.on_message(message, self.local).outgoing()
         if not all(torch.isfinite(tensor).all() for tensor in sent.values()):
             raise InvalidValue("The update is not finite and was not sent. Use a smaller learning rate.")
         save_memory(self.context, self.defence, self.local, self.folder)

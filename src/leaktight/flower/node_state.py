@@ -113,7 +113,7 @@ def encode(state: NodeState) -> bytes:
     """Return a state as an archive."""
     values = {f"memory/{name}": value for name, value in flatten(state.memory).items()}
     for number, message in enumerate(state.answer):
-        values |= {f"answer-{number}/{name}": tensor for name, tensor in message.tensors.items()}
+        values |= {f"answer-{number}/{name}": tensor for name, tensor in message.outgoing().items()}
     answer = [about_of(message) for message in state.answer]
     return pack(
         values, {"round": state.round, "notes": state.notes, "asked": state.asked, "answer": answer, "runs": state.runs}

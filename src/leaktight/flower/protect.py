@@ -117,7 +117,7 @@ class Protection:
         facts = {} if examples is None else {"examples": float(examples)}
         out = self.defence.on_message(
             Sent(Kind.UPDATE, local.party, "server", local.round, update, facts), local
-        ).tensors
+        ).outgoing()
         unknown = [name for name in out if name not in update or out[name].shape != update[name].shape]
         if unknown:
             raise InvalidValue(

@@ -17,21 +17,22 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
 
     Args:
         messages: what the participants sent, all with the same names; a tensor that all withhold is not in the mean
-            either.
+            either, one that they sealed is.
         weighted: whether each counts by the examples that its sender owns, as in FedAvg, or all count alike.
     """
     if not messages:
         raise LeaktightError("There is nothing to aggregate: no participant answered.")
-    names = messages[0].tensors.keys()
-    for message in messages:
-        if message.tensors.keys() != names:
-            odd = sorted(names ^ message.tensors.keys())
+    contents = [message.whole() for message in messages]
+    names = contents[0].keys()
+    for message, content in zip(messages, contents, strict=True):
+        if content.keys() != names:
+            odd = sorted(names ^ content.keys())
             raise LeaktightError(
                 f"{message.sender} must send the same tensors as {messages[0].sender}. They differ in {odd}."
             )
     weights = torch.tensor([message.facts["owned"] if weighted else 1.0 for message in messages])
     weights = weights / weights.sum()
-    return {name: _combine([message.tensors[name] for message in messages], weights) for name in names}
+    return {name: _combine([content[name] for content in contents], weights) for name in names}
 
 
 def secure_sum(messages: Sequence[Message], *, weighted: bool = False) -> Message:
@@ -45,7 +46,9 @@ def secure_sum(messages: Sequence[Message], *, weighted: bool = False) -> Messag
     first = messages[0]
     totals = {name: sum(message.facts[name] for message in messages) for name in ("examples", "owned")}
     facts = {**first.facts, **totals, "participants": float(len(messages))}
-    return dataclasses.replace(first, sender="sum", tensors=mean(messages, weighted=weighted), facts=facts)
+    total = mean(messages, weighted=weighted)
+    seen, sealed = ({name: total[name] for name in part} for part in (first.tensors, first.sealed))
+    return dataclasses.replace(first, sender="sum", tensors=seen, facts=facts, sealed=sealed)
 
 
 def _combine(tensors: Sequence[Tensor], weights: Tensor) -> Tensor:

@@ -119,7 +119,7 @@ class Client:
         )
         sent = self.defence.on_message(clean, self._own())
         arrived = self.task.outward({**end, **running})
-        self.sharing.remember(message.tensors, taken, arrived, sent.tensors, self.local)
+        self.sharing.remember(message.tensors, taken, arrived, sent.whole(), self.local)
         private = {name: tensor for name, tensor in start.items() if self.task.wire(name) is None}
         return GroundTruth(
             self.task,

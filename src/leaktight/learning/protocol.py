@@ -131,7 +131,7 @@ class Protocol(Registered):
         replies = server.gather(parties, asks)
         if self.aggregation == "secure":
             total = secure_sum(replies)
-            return [server.ask(total.sender, number), total], dict(total.tensors)
+            return [server.ask(total.sender, number), total], dict(total.whole())
         pairs = [message for pair in zip(asks, replies, strict=True) for message in pair]
         return pairs, mean(replies, weighted=self.aggregation == "weighted")
 
@@ -240,7 +240,7 @@ class RoundRobin(Protocol):
             # Each answer counts whole, as the mean of one.
             ask = server.ask(party.name, number, {"participants": 1.0})
             [reply] = server.gather([party], [ask])
-            server.add(dict(reply.tensors))
+            server.add(dict(reply.whole()))
             messages += [ask, reply]
         return messages
 

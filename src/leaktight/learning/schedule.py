@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import draw, stream
+from leaktight.core.random import Stream, draw, stream
 from leaktight.core.task import Batch
 from leaktight.core.value import Registered
 
@@ -58,6 +58,8 @@ class ByProperty(Schedule):
     Args:
         every: how many rounds to one with the property, at least 2.
         share: which part of that batch has it, in (0, 1]; 1 is a pure batch.
+        matched: whether both kinds of batches have labels alike, drawn from all that occur with the property and
+            without: then counting labels tells nothing of the property.
 
     Example:
         >>> data = Batch(torch.zeros(6, 1), torch.zeros(6), torch.tensor([0, 0, 0, 1, 1, 1]))
@@ -73,6 +75,8 @@ class ByProperty(Schedule):
     kind: Literal["by_property"] = "by_property"
     every: int = Field(2, ge=2)
     share: float = Field(1.0, gt=0, le=1)
+    # Left out where it is off, so that settings of before it was there keep their keys.
+    matched: bool = Field(False, exclude_if=lambda matched: not matched)
 
     def positions(self, data: Batch, round: int, step: int, size: int, seed: int, party: str) -> Tensor:
         """Return a batch with or without the property."""
@@ -87,4 +91,46 @@ class ByProperty(Schedule):
         if not len(others):
             count = size
         rng = stream(seed, party, "batch", step)
+        if self.matched:
+            return draw_matched(own.cpu(), others.cpu(), data.labels.cpu(), count, size, rng)
         return torch.cat([draw(own.cpu(), count, rng), draw(others.cpu(), size - count, rng)])
+
+
+def draw_matched(own: Tensor, others: Tensor, labels: Tensor, count: int, size: int, rng: Stream) -> Tensor:
+    """Draw a batch whose labels do not depend on how many of its examples have a property.
+
+    Labels are those of examples drawn from both kinds together; a label that only one kind has is left out.
+
+    Args:
+        own: the positions of examples with the property.
+        others: those of examples without.
+        labels: of all examples.
+        count: how many of the batch have the property.
+        size: of the batch.
+        rng: where the draws come from.
+
+    Raises:
+        InvalidValue: no label occurs with the property and without.
+
+    Example:
+        >>> labels = torch.tensor([0, 1, 0, 1, 2])
+        >>> batch = draw_matched(torch.tensor([0, 1]), torch.tensor([2, 3, 4]), labels, 2, 4, stream(0))
+        >>> len(batch), 4 in batch, int((batch < 2).sum())
+        (4, False, 2)
+    """
+    common = [label for label in torch.unique(labels[own]).tolist() if (labels[others] == label).any()]
+    if not common:
+        raise InvalidValue(
+            "Batches with matched labels need a label that occurs with the private property and without. There is "
+            "none; leave `matched` out, or take another property."
+        )
+    sides = [[side[labels[side] == label] for label in common] for side in (own, others)]
+    # Both kinds count alike, or a rare one would hardly have a say in the labels.
+    shares = torch.tensor(
+        [[len(part) / len(side) for part in parts] for parts, side in zip(sides, (own, others), strict=True)]
+    )
+    wanted = torch.multinomial(shares.sum(0), size, replacement=True, generator=rng)
+    drawn = []
+    for parts, places in ((sides[0], wanted[:count]), (sides[1], wanted[count:])):
+        drawn += [draw(part, int((places == at).sum()), rng) for at, part in enumerate(parts)]
+    return torch.cat(drawn)

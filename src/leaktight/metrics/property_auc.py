@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -13,8 +13,11 @@ from leaktight.core.metric import Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.statistics.auc import delong
+from leaktight.statistics.auc import auc, delong, delong_difference
 from leaktight.statistics.interval import Interval, wilson
+
+BEHIND = "property_auc_behind"
+"""The reading that compares a layer with the one that tells most."""
 
 
 class PropertyAuc(Metric):
@@ -27,7 +30,12 @@ class PropertyAuc(Metric):
 
     The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another
     training run or other gradients of the attacker's own. At 0 and 1, where it has no width, it is Wilson's for as many
-    trials as there are messages of the rarer kind. A reading without a layer is that of all layers together.
+    trials as there are messages of the rarer kind. A reading without a layer is that of the whole message: of all
+    layers together, or what the attack chose to make of them.
+
+    `property_auc_behind` of a layer is how far its AUC lies below that of the layer with the largest, by DeLong's
+    interval of the difference on the same messages, wider by Bonferroni's rule for as many layers as are compared. An
+    interval above 0 shows that the layer tells less; that the largest was chosen on the same messages remains.
 
     Example:
         >>> PropertyAuc().leaks, PropertyAuc.claim
@@ -53,6 +61,8 @@ class PropertyAuc(Metric):
         return {
             "property_auc": Quantity("property AUC", digits=2, leaks="high"),
             "label_auc": Quantity("label AUC", digits=2, leaks="high"),
+            BEHIND: Quantity("property AUC below the largest of a single layer", digits=2),
+            "label_auc_behind": Quantity("label AUC below the largest of a single layer", digits=2),
         }
 
     def grade(
@@ -69,7 +79,7 @@ class PropertyAuc(Metric):
             )
         readings = []
         for layer, scores in zip(guess.layers, guess.values, strict=True):
-            value, (low, high) = _with_width(delong(scores, positive), positive)
+            value, (low, high) = property_interval(scores, positive)
             readings.append(
                 Reading(
                     name=self.kind,
@@ -83,14 +93,39 @@ class PropertyAuc(Metric):
                     layer=layer,
                 )
             )
-        return tuple(readings)
+        return (*readings, *_behind(guess, positive))
 
 
-def _with_width(measured: tuple[float, Interval], positive: torch.Tensor) -> tuple[float, Interval]:
-    """Return an AUC with its interval, which has a width even where no two messages are out of order."""
-    value, (low, high) = measured
+def _behind(guess: PropertyScores, positive: torch.Tensor) -> Iterator[Reading]:
+    """Yield how far each single layer lies behind the one that tells most."""
+    single = {
+        layer: scores
+        for layer, scores in zip(guess.layers, guess.values, strict=True)
+        if layer is not None and "+" not in layer
+    }
+    if len(single) < 2:
+        return
+    top = max(single, key=lambda layer: auc(single[layer], positive))
+    for layer, scores in single.items():
+        if layer == top:
+            continue
+        level = 1 - 0.05 / (len(single) - 1)
+        value, (low, high) = delong_difference(single[top], scores, positive, level)
+        yield Reading(name=BEHIND, value=value, low=low, high=high, n=len(positive), layer=layer, against="raw")
+
+
+def property_interval(scores: torch.Tensor, positive: torch.Tensor) -> tuple[float, Interval]:
+    """Return an AUC with its interval, which has a width even where no two messages are out of order.
+
+    Example:
+        >>> value, (low, high) = property_interval(torch.arange(8), torch.arange(8) > 3)
+        >>> value, round(low, 2), high
+        (1.0, 0.51, 1.0)
+    """
+    value, interval = delong(scores, positive)
+    low, high = interval
     if low is None or high is None or low < high:
-        return measured
+        return value, interval
     rarer = min(int(positive.sum()), int((~positive).sum()))
     return value, wilson(value * rarer, rarer)
 

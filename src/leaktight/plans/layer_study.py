@@ -16,15 +16,16 @@ from leaktight.data import ClassProperty
 from leaktight.data.source import Source
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam
-from leaktight.learning.protocol import FedSGD
+from leaktight.learning.protocol import FedAvg, FedSGD
 from leaktight.learning.schedule import ByProperty
 from leaktight.metrics import PSNR, PropertyAuc, SearchGap
 from leaktight.models.network import Network
 from leaktight.plans.plan import Grid, Plan
 from leaktight.priors import TotalVariation
-from leaktight.probes import MutualInformation, Sensitivity, VInformation
+from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInformation
 
 INFERENCE, RECONSTRUCTION = "inference", "reconstruction"
+_OPTIMISER = Adam(learning_rate=0.001)
 IMAGE = 3
 """How many dimensions an image has: channels, height and width."""
 
@@ -42,7 +43,11 @@ class LayerStudy(Value):
         model: the network.
         participants: how many there are, at least 1.
         rounds: how long they train.
-        batch_size: examples behind one message of `inference`.
+        local_steps: steps behind one message of `inference`; with 1 a message is a gradient, with more an update of
+            that many steps, as in federated averaging.
+        batch_size: examples behind one step of `inference`.
+        share: which part of every other batch has the property, in (0, 1]; at 1 all of it.
+        matched: whether batches with the property and without have labels alike.
         moments: at how many moments of the training it is looked at.
         messages: how many messages are judged; more gives narrower intervals.
         gradients: how many gradients of its own the attacker learns from; more is stronger.
@@ -72,7 +77,10 @@ class LayerStudy(Value):
     model: SerializeAsAny[Network]
     participants: int = Field(2, ge=1)
     rounds: int = Field(100, ge=1)
+    local_steps: int = Field(1, ge=1)
     batch_size: int = Field(32, ge=1)
+    share: float = Field(1.0, gt=0, le=1)
+    matched: bool = False
     moments: int = Field(5, ge=1)
     messages: int = Field(100, ge=8)
     gradients: int = Field(400, ge=20)
@@ -96,21 +104,28 @@ class LayerStudy(Value):
     def _inference(self) -> Plan:
         held: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
         sources = {**held, "labels": ClassProperty(data=self.data)}
-        settings: dict[str, Any] = {"schedule": ByProperty(), "moments": self.moments}
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.AUXILIARY}))
-        attack = PropertyInference(layers="each", gradients=self.gradients)
+        attack = PropertyInference(layers="each", gradients=self.gradients, matched=self.matched)
         probes: dict[str, Probe] = {
             attack.kind: Attempt(attack=attack, threat=threat, metrics=(PropertyAuc(),)),
+            "remaining_leak": RemainingLeak(gradients=self.gradients, matched=self.matched),
             "v_information": VInformation(repeats=self.repeats, gradients=self.gradients),
             "sensitivity": Sensitivity(),
             "mutual_information": MutualInformation(),
         }
         return Plan(
             title="Where the leak sits",
-            scenarios={name: self._federation(source, **settings) for name, source in sources.items()},
+            scenarios={name: self._watched(name, source) for name, source in sources.items()},
             probes=probes,
             grid=Grid(batch_sizes=(self.batch_size,), stages=("training",), seeds=(self.seed,), victims=self.messages),
         )
+
+    def _watched(self, name: str, source: Source) -> Federated:
+        # Labels that are alike in all batches cannot be told; theirs are asked for as they come.
+        schedule = ByProperty(share=self.share, matched=self.matched and name != "labels")
+        protocol = FedAvg(optimiser=_OPTIMISER, local_steps=self.local_steps) if self.local_steps > 1 else None
+        settings = {} if protocol is None else {"protocol": protocol}
+        return self._federation(source, schedule=schedule, moments=self.moments, **settings)
 
     def _reconstruction(self) -> Plan:
         # The weight of total variation is not its source's, which blurs.
@@ -133,13 +148,11 @@ class LayerStudy(Value):
         )
 
     def _federation(self, data: Source, **settings: Any) -> Federated:
-        return Federated(
-            data=data,
-            model=self.model,
-            participants=self.participants,
-            protocol=FedSGD(optimiser=Adam(learning_rate=0.001)),
-            rounds=self.rounds,
-            batch_size=self.batch_size,
-            device=self.device,
+        chosen = {
+            "protocol": FedSGD(optimiser=_OPTIMISER),
+            "rounds": self.rounds,
+            "batch_size": self.batch_size,
+            "device": self.device,
             **settings,
-        )
+        }
+        return Federated(data=data, model=self.model, participants=self.participants, **chosen)

@@ -6,6 +6,7 @@ from leaktight.probes.counterfactual import Counterfactual
 from leaktight.probes.learning_curve import LearningCurve
 from leaktight.probes.mutual_information import MutualInformation
 from leaktight.probes.privacy_score import PrivacyScore
+from leaktight.probes.remaining_leak import RemainingLeak
 from leaktight.probes.sensitivity import Sensitivity
 from leaktight.probes.similarity_path import SimilarityPath
 from leaktight.probes.utility import Utility
@@ -18,6 +19,7 @@ __all__ = [
     "LearningCurve",
     "MutualInformation",
     "PrivacyScore",
+    "RemainingLeak",
     "Sensitivity",
     "SimilarityPath",
     "Utility",

@@ -13,7 +13,7 @@ from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
 from leaktight.report.sheet import Sheet
 
-LAYERED = ("v_information", "sensitivity", "mutual_information")
+LAYERED = ("v_information", "sensitivity", "mutual_information", "remaining_auc")
 """How the names of readings begin that are explained where they occur."""
 
 

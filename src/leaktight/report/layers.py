@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from leaktight.core.display import capital
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.column import format_reading
 from leaktight.findings.display import name_of
 from leaktight.findings.kind import layer_measures
+from leaktight.findings.layer_measure import REMAINING
 from leaktight.findings.layer_risk import (
     MUTUAL_INFORMATION,
     LayerRow,
@@ -17,6 +18,8 @@ from leaktight.findings.layer_risk import (
     correlations,
     profiles_of,
     riskiest,
+    sealing_measure,
+    sealings,
 )
 from leaktight.findings.layer_words import most_telling, titles_without_attack, together
 from leaktight.report.chart import Chart, Figure, Panel, Point, Series, named, scale
@@ -126,6 +129,32 @@ def chart_of(rows: Sequence[LayerRow], colour: str = "plain", first: int = _PANE
     return Chart(x, tuple(panels), about, legend=False)
 
 
+def sealing_charts(rows: Sequence[LayerRow]) -> list[Chart]:
+    """Return what is still told over how much of the model is sealed; none where that was not measured."""
+    measure = sealing_measure(rows)
+    steps = [] if measure is None else sealings(rows, measure)
+    if measure is None or not steps:
+        return []
+    total = steps[-1].bytes
+    points = [
+        Point(
+            100 * step.bytes / total,
+            step.remaining.value,
+            step.remaining.low,
+            step.remaining.high,
+            tip=f"{step.count} sealed, {step.layer} last\nAUC of the rest {step.remaining.value:.2f}",
+        )
+        for step in steps
+    ]
+    whole = quantity_of(measure.named(REMAINING))
+    values = [end for step in steps for end in (low(step.remaining), high(step.remaining))]
+    y = scale(whole.title, values, ends=(min(0.45, *values) - 0.02, 1.03), most=5)
+    x = scale("share of the parameters' bytes that is sealed", [0, 100], " %", ends=(0, 100))
+    panel = Panel(y, (Series(whole.title, "plain", tuple(points)),), FIRST, steps[0].remaining.chance)
+    about = "What an attack on the layers that are seen still tells, over how much of the model is sealed."
+    return [Chart(x, (panel,), about, legend=False)]
+
+
 def _range(measure: Measure, readings: Sequence[Reading]) -> tuple[float, float]:
     """Return the ends of an axis: an AUC from chance to 1, a share from 0 as far as it goes; lower where readings are.
 
@@ -170,7 +199,7 @@ def table_of(profiles: Sequence[Profile]) -> dict[str, Any]:
     """Return what the figures of several defences show as numbers."""
     return table_of_rows(
         [
-            (capital(name_of(profile.place.defence)), profile.layers, LayerRow("all layers together", profile.together))
+            (capital(name_of(profile.place.defence)), profile.layers, LayerRow("whole message", profile.together))
             for profile in profiles
         ]
     )

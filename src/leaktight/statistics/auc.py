@@ -60,6 +60,36 @@ def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float
     return value, (max(0.0, value - spread), min(1.0, value + spread))
 
 
+def delong_difference(one: Tensor, other: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float, Interval]:
+    r"""Return the difference of two AUCs on the same examples, with DeLong's interval.
+
+    With placements \(V^1, V^2\) of positives and \(W^1, W^2\) of negatives by the two scores, the variance is
+    \(\mathrm{var}(V^1 - V^2)/m + \mathrm{var}(W^1 - W^2)/n\): what both get wrong counts for neither. Two scores that
+    order all examples alike differ by 0, with no width.
+
+    Args:
+        one: one number for each example; higher means more likely positive.
+        other: another one.
+        positive: which examples are positive; both kinds must be there.
+        level: the coverage in (0, 1); larger is wider.
+
+    Example:
+        >>> truth = torch.tensor([0, 0, 1, 1])
+        >>> delong_difference(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([1.0, 2.0, 3.0, 4.0]), truth)[0]
+        -0.25
+
+    References:
+        DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated ROC Curves, 1988.
+    """
+    first, second = placements(one, positive), placements(other, positive)
+    ups, downs = first[0] - second[0], first[1] - second[1]
+    value = ups.mean().item()
+    if min(len(ups), len(downs)) < 2:
+        return value, (None, None)
+    spread = math.sqrt((ups.var() / len(ups) + downs.var() / len(downs)).item()) * NormalDist().inv_cdf((1 + level) / 2)
+    return value, (max(-1.0, value - spread), min(1.0, value + spread))
+
+
 def placements(scores: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
     """Return for each positive the share of negatives below it, and for each negative the share of positives above it.
 

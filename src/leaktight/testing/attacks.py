@@ -122,7 +122,8 @@ def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
         bool(readings),
         f"{trial.attack} must be graded to be checked. No metric grades its claims {sorted(trial.attack.claims)}.",
     )
-    for reading in readings:
+    # What compares parts of an attack with each other has no chance level, and leaks neither way.
+    for reading in (reading for reading in readings if reading.chance is not None or reading.leaks is not None):
         require(reading.beats_chance(), f"{trial.attack} must beat chance on an undefended toy. {_describe(reading)}")
 
 

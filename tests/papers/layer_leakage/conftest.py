@@ -54,11 +54,35 @@ def mixed(cell: Cell) -> bool:
     return isinstance(cell.scenario.schedule, ByProperty) and cell.scenario.schedule.share < 1
 
 
+def _sealing(cell: Cell) -> list[Reading]:
+    """Answer what remains: layers are sealed from the last on, each as large as its number."""
+    assert isinstance(cell.scenario, Federated)
+    layers = layers_of(cell.scenario.model)
+    matched = isinstance(cell.scenario.schedule, ByProperty) and cell.scenario.schedule.matched
+    found = [
+        Reading(name="counting_auc", value=0.5 if matched else 0.8),
+        Reading(name="remaining_auc", value=0.9 + cell.seed / 1000),
+    ]
+    total = 0
+    for count, (number, layer) in enumerate(reversed(layers.items()), start=1):
+        total += 4 * number
+        found += [
+            Reading(name="remaining_auc", value=0.9 - count / 50 + cell.seed / 1000, layer=layer),
+            Reading(name="sealed_layers", value=count, layer=layer),
+            Reading(name="sealed_bytes", value=total, layer=layer),
+        ]
+    return found
+
+
 def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Federated)
     layers = layers_of(cell.scenario.model)
     found = [Reading(name="accuracy", value=0.8 + cell.seed / 1000)]
+    if cell.label in ("random forest", "passive", "active"):
+        found.append(Reading(name="property_auc", value=0.9 + cell.seed / 1000, low=0.7, high=1.0))
+    if cell.label == "remaining leak":
+        found += _sealing(cell)
     for number, layer in layers.items():
         auc = 0.5 + 0.4 * near(cell, number) + cell.seed / 1000 - (0.2 if mixed(cell) else 0.0)
         if cell.label in ("random forest", "network", "random entries"):

@@ -16,7 +16,7 @@ from leaktight.papers.layer_leakage.audits import accuracy_columns, measured_col
 from leaktight.papers.layer_leakage.scales import Study, study_of
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import rows_where
-from leaktight.probes import MutualInformation, Sensitivity, VInformation
+from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInformation
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_paper_s_attacker_is_a_participant(sets: str) -> None:
     plans = PAPER.plans(study_of(Order(scale="paper", data=sets)))
     for name in ("leak", "mixed", "compared"):
         for probe in plans[f"lfw-gender-race-black-{name}"].probes.values():
-            assert isinstance(probe, Attempt | VInformation)
+            assert isinstance(probe, Attempt | RemainingLeak | VInformation)
             assert probe.threat.seat == "client-1"
             assert probe.threat.knows == {Knows.AUXILIARY, Knows.LOCAL_STEPS}
 

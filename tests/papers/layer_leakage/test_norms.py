@@ -9,7 +9,7 @@ from leaktight.papers.row import number, rows_where
 
 
 def test_each_norm_has_its_own_correlation(tables: Tables, only: Callable[..., Row]) -> None:
-    assert len(tables["norms"]) == 3 * len(tables["layers"])
+    assert len(tables["norms"]) == 5 * len(tables["layers"])
     signs = {
         norm: {number(row, "r") for row in rows_where(tables["norms"], network="FCNet", norm=norm)} for norm in "F1"
     }

@@ -10,7 +10,11 @@ paper starts after some hundred. V-information is measured on the messages that 
 votes. Its correlation with another property's attack, which Fig. 7 asks about, is that of the first other subject.
 Networks that the paper does not fully describe are completed as `FaceAlexNet`, `VGG11Net`, `FCNet` and `DeepDLNet` say.
 The scales `smoke` and `small` have shorter training runs, fewer messages, smaller images and an attacker at the server.
-The table `mixed` is ours: batches of which only a part has the property. `scales` has the rest.
+Five tables are ours: `sealing` and `guard` ask what it is worth to hide or to guard the layers that leak most,
+`mixed` and `matched` have batches of which only a part has the property, or whose labels are alike, `clients` has
+several participants, federated averaging, both seats, and an active participant. Eq. 14 and 15, which relate
+sensitivity to V-information, are ill-formed in print (a derivative by an argument that is missing from the fraction, an
+infimum over terms that no longer hold what it is taken over) and left out. `scales` has the rest.
 
 References:
     Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 5, 6,
@@ -21,14 +25,18 @@ from __future__ import annotations
 
 from leaktight.papers.layer_leakage import (
     classifiers,
+    clients,
     correlation,
     entries,
+    guard,
     inversion,
     layers,
+    matched,
     mixed,
     mutual_information,
     norms,
     properties,
+    sealing,
     tasks,
 )
 from leaktight.papers.layer_leakage.scales import Study, describe_cut, missing_sets, study_of
@@ -72,8 +80,12 @@ PAPER: Paper[Study] = Paper(
         module.EXPERIMENT
         for module in (
             layers,
+            sealing,
+            guard,
             correlation,
             mixed,
+            matched,
+            clients,
             norms,
             classifiers,
             entries,

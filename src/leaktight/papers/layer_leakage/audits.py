@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from leaktight.attacks.property_inference import PropertyInference
 from leaktight.core.metric import Reading
@@ -23,13 +23,16 @@ from leaktight.papers.paper import Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, groups, number, over_runs, reading_of
 from leaktight.plans.plan import Grid, Plan
-from leaktight.probes import MutualInformation, Sensitivity, VInformation
+from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInformation
 
 LEAK, MIXED, COMPARED, MODEL = "leak", "mixed", "compared", "model"
+MATCHED, GUARDED = "matched", "guarded"
+REST = "remaining leak"
 FOREST, NETWORK, ENTRIES = "random forest", "network", "random entries"
 V_FOREST, V_NETWORK, V_ENTRIES = "V-information", "V-information, network", "V-information, random entries"
 SENSITIVITY, INFORMATION = "sensitivity", "mutual information"
 PARTICIPANTS = 2
+_FLOAT = 4
 AUC, V_INFORMATION, JACOBIAN = "property_auc", "v_information", "sensitivity"
 NORMS = {"F": "sensitivity_f", "1": "sensitivity_1", "infinity": "sensitivity_inf"}
 KEYS = ("data_set", "task", "property", "network", "layer")
@@ -91,7 +94,19 @@ def plan_attack(study: Study, subject: Subject, networks: Sequence[str], seeds: 
     """Return an audit of attacks by random forests; with a share below 1, only so much of a batch has the property."""
     what = "attack" if share == 1 else f"attack on batches of which {share:g} has the property"
     probes: dict[str, Probe] = {FOREST: _attack(study), V_FOREST: _information(study)}
-    return _during(study, subject, networks, what, probes, seeds, share)
+    if share == 1:
+        probes[REST] = RemainingLeak(gradients=study.gradients, threat=_threat(study))
+    return _during(study, subject, networks, what, probes, seeds, schedule=ByProperty(every=2, share=share))
+
+
+def plan_matched(study: Study, subject: Subject) -> Plan:
+    """Return the same audit on batches whose labels are alike with the property and without, on one network."""
+    probes: dict[str, Probe] = {
+        FOREST: _attempt(study, PropertyInference(layers="each", gradients=study.gradients, matched=True)),
+        REST: RemainingLeak(gradients=study.gradients, matched=True, threat=_threat(study)),
+    }
+    networks, what = (study.guarding.network,), "attack on batches with matched labels"
+    return _during(study, subject, networks, what, probes, study.seeds, schedule=ByProperty(every=2, matched=True))
 
 
 def plan_model(study: Study, subject: Subject, networks: Sequence[str], seeds: int) -> Plan:
@@ -103,7 +118,7 @@ def plan_model(study: Study, subject: Subject, networks: Sequence[str], seeds: i
             SENSITIVITY: Sensitivity(samples=study.samples),
             INFORMATION: MutualInformation(samples=study.examples),
         },
-        grid=Grid(seeds=_seeds(study, seeds), stages=("end",), batch_sizes=(study.batch_size,), victims=1),
+        grid=Grid(seeds=seeds_of(study, seeds), stages=("end",), batch_sizes=(study.batch_size,), victims=1),
     )
 
 
@@ -167,6 +182,16 @@ def measured_columns(
     return over_runs(column, runs.readings(name, layer=layer).values())
 
 
+def layer_sizes(records: Records, subject: Subject, network: str) -> dict[str, int]:
+    """Return how many parameters each layer has, as the measured runs say it."""
+    runs = records.where(audit_name(subject, LEAK), label=REST, model=NETWORKS[network]).done
+    first = next(iter(runs), None)
+    found = [] if first is None else [reading for reading in first.readings if reading.name == "sealed_bytes"]
+    ordered = sorted(found, key=lambda reading: reading.value)
+    below = [0.0, *(reading.value for reading in ordered)]
+    return {str(one.layer): round((one.value - less) / _FLOAT) for one, less in zip(ordered, below, strict=False)}
+
+
 def accuracy_columns(records: Records, subject: Subject, part: str, network: str, probe: str) -> Row:
     """Return the test accuracy of the task; a training run that diverged has none."""
     runs = records.where(audit_name(subject, part), label=probe, model=NETWORKS[network]).done
@@ -199,21 +224,27 @@ def _during(
     what: str,
     probes: dict[str, Probe],
     seeds: int,
-    share: float = 1.0,
+    schedule: ByProperty | None = None,
 ) -> Plan:
     grid = Grid(
-        seeds=_seeds(study, seeds), stages=("training",), batch_sizes=(study.batch_size,), victims=study.messages
+        seeds=seeds_of(study, seeds), stages=("training",), batch_sizes=(study.batch_size,), victims=study.messages
     )
     return Plan(
         title=f"{subject.data_set}, {subject.task}, {subject.private}: {what}",
-        scenarios=_scenarios(study, subject, networks, share),
+        scenarios=_scenarios(study, subject, networks, schedule),
         probes=probes,
         grid=grid,
     )
 
 
 def _attack(study: Study, classifier: Classifier = "random_forest", entries: int | None = None) -> Attempt:
-    attack = PropertyInference(classifier=classifier, layers="each", gradients=study.gradients, entries=entries)
+    return _attempt(
+        study,
+        PropertyInference(classifier=classifier, layers="each", gradients=study.gradients, entries=entries),
+    )
+
+
+def _attempt(study: Study, attack: PropertyInference) -> Attempt:
     return Attempt(attack=attack, threat=_threat(study), metrics=(PropertyAuc(),))
 
 
@@ -228,22 +259,31 @@ def _threat(study: Study) -> ThreatModel:
     return ThreatModel(seat=study.seat, knows=frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS}))
 
 
-def _scenarios(study: Study, subject: Subject, networks: Sequence[str], share: float = 1.0) -> dict[str, Scenario]:
-    return {
-        name: Federated(
-            data=subject.data,
-            model=NETWORKS[name],
-            participants=PARTICIPANTS,
-            protocol=FedSGD(optimiser=Sgd(learning_rate=study.learning_rate)),
-            rounds=study.rounds,
-            batch_size=study.batch_size,
-            schedule=ByProperty(every=2, share=share),
-            moments=study.moments,
-            device=study.device,
-        )
-        for name in networks
+def _scenarios(
+    study: Study, subject: Subject, networks: Sequence[str], schedule: ByProperty | None = None
+) -> dict[str, Scenario]:
+    return {name: federation(study, subject, name, schedule=schedule or ByProperty(every=2)) for name in networks}
+
+
+def federation(study: Study, subject: Subject, network: str, **settings: Any) -> Federated:
+    """Return the training run of a subject on a network; settings take the place of the study's."""
+    chosen: dict[str, Any] = {
+        "participants": PARTICIPANTS,
+        "protocol": FedSGD(optimiser=Sgd(learning_rate=study.learning_rate)),
+        "rounds": study.rounds,
+        "schedule": ByProperty(every=2),
+        "moments": study.moments,
+        **settings,
     }
+    return Federated(
+        data=subject.data,
+        model=NETWORKS[network],
+        batch_size=study.batch_size,
+        device=study.device,
+        **chosen,
+    )
 
 
-def _seeds(study: Study, count: int) -> tuple[int, ...]:
+def seeds_of(study: Study, count: int) -> tuple[int, ...]:
+    """Return so many seeds, from the study's on."""
     return tuple(range(study.seed, study.seed + count))

@@ -17,7 +17,7 @@ from leaktight.papers.layer_leakage.networks import ALEXNET, NETWORKS, VGG11NET
 from leaktight.papers.layer_leakage.sources import CELEBA, LFW, PUBFIG, find_faces, need_faces
 from leaktight.papers.paper import Order
 
-BLACK, MALE, SENIOR, BLACK_HAIR = "race: Black", "gender: Male", "age: Senior", "hair: black"
+BLACK, MALE, FEMALE, SENIOR, BLACK_HAIR = "race: Black", "gender: Male", "gender: Female", "age: Senior", "hair: black"
 GENDER, GLASSES, RACE, HAIR, AGE = "gender", "glasses", "race", "hair", "age"
 CIFAR = "CIFAR100"
 SINGLE = tuple((number,) for number in range(1, 9))
@@ -32,7 +32,7 @@ _LABELS: dict[str, tuple[str, ...]] = {
     HAIR: ("Black_Hair", "Blond_Hair", "Brown_Hair", "Gray_Hair"),
     AGE: ("Child", "Youth", "Middle_Aged", "Senior"),
 }
-_PRIVATE = {BLACK: "Black", MALE: "Male", SENIOR: "Senior", BLACK_HAIR: "Black_Hair"}
+_PRIVATE = {BLACK: "Black", MALE: "Male", FEMALE: "Male", SENIOR: "Senior", BLACK_HAIR: "Black_Hair"}
 
 
 class Subject(Value):
@@ -71,6 +71,29 @@ class Inversion(Value):
     iterations: int
 
 
+class Guarding(Value):
+    """What `layer_guard` is compared with noise on all layers by: a table of our own.
+
+    Args:
+        network: by name.
+        counts: how many layers are guarded.
+        stds: the noise, on all layers and on the guarded ones.
+        rounds: rounds of the training run, longer and with larger steps than elsewhere, so that there is something to
+            lose.
+        learning_rate: the server's.
+        messages: how many messages are attacked.
+        gradients: how many gradients of its own the attacker learns from, under the defence.
+    """
+
+    network: str = ALEXNET
+    counts: tuple[int, ...] = (1, 2, 3, 4)
+    stds: tuple[float, ...] = (0.003, 0.01, 0.03)
+    rounds: int = 288
+    learning_rate: float = 0.05
+    messages: int = 64
+    gradients: int = 128
+
+
 class Study(Value):
     """Everything that is done at one scale.
 
@@ -88,6 +111,9 @@ class Study(Value):
         mixed_on: networks on which the attack is made once more with mixed batches; in all others each example of a
             batch has the property or none.
         mixed: which part of a mixed batch has the property; the less, the harder the attack.
+        guarding: how a guard of some layers is compared with noise on all.
+        participants: how many train together, where it is asked what several of them change.
+        local_steps: how many steps are behind an update, where it is asked what federated averaging changes.
         seat: where the attacker sits: the server, or a participant.
         moments: at how many moments the training is looked at.
         messages: how many gradients are sent while it is looked at, by both participants together; half of them have
@@ -115,6 +141,9 @@ class Study(Value):
     learning_rate: float = 0.01
     mixed_on: tuple[str, ...] = (ALEXNET,)
     mixed: float = 0.5
+    guarding: Guarding = Guarding()
+    participants: tuple[int, ...] = (2, 4)
+    local_steps: int = 4
     seat: str = "server"
     moments: int
     messages: int
@@ -172,6 +201,7 @@ def _smoke(data: str) -> Study:
             victims=2,
             iterations=1,
         ),
+        guarding=Guarding(counts=(1, 2), stds=(0.03,), rounds=32, messages=16, gradients=32),
         rounds=32,
         moments=4,
         messages=16,
@@ -207,7 +237,7 @@ def _paper(data: str) -> Study:
     need_folder(data, "paper")
     celeba: dict[str, Any] = {"train_limit": 10_500, "test_limit": 4_500, "size": 64}
     others = (
-        _find_subject(data, CELEBA, GLASSES, ("Eyeglasses",), MALE, **celeba),
+        _find_subject(data, CELEBA, GLASSES, ("Eyeglasses",), FEMALE, private_property_absent=True, **celeba),
         _find_subject(data, PUBFIG, GENDER, ("Male",), BLACK, size=100),
     )
     return Study(
@@ -255,12 +285,22 @@ def _cut(study: Study, steps: int) -> Study:
     inversion = study.inversion
     fewer = {"data": _limit(inversion.data), "victims": 2, "iterations": min(steps, inversion.iterations)}
     # Of two rounds one has the property: with fewer there might be no message with it, or none without. A participant
-    # sees one of two.
-    rounds, messages = (2, 4) if study.seat == "server" else (4, 8)
+    # does not see the last.
+    rounds, messages = 4, 8
     return study.model_copy(
         update={
             **parts,
             "inversion": inversion.model_copy(update=fewer),
+            "participants": study.participants[:1],
+            "guarding": study.guarding.model_copy(
+                update={
+                    "counts": (1,),
+                    "stds": study.guarding.stds[:1],
+                    "rounds": rounds,
+                    "messages": messages,
+                    "gradients": 20,
+                }
+            ),
             "rounds": min(max(rounds, steps), study.rounds),
             "moments": 1,
             "messages": messages,

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaktight.attacks.gradient_features import LARGE, pick_entries, pool_layers
+from leaktight.learning.gradient_features import LARGE, pick_entries, pool_layers
 from leaktight.models import MLP, FaceAlexNet, ResNet20, VGG11Net
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from torch import nn
 
 Activation = Literal["sigmoid", "tanh", "relu", "gelu"]
-Norm = Literal["group", "batch", "none"]
+Norm = Literal["group", "instance", "batch", "none"]
 
 _ACTIVATIONS: dict[Activation, Callable[[], nn.Module]] = {
     "sigmoid": nn.Sigmoid,
@@ -56,8 +56,8 @@ def norm(name: Norm, channels: int) -> nn.Module:
     """Return a norm for this many channels that treats each example by itself.
 
     Args:
-        name: `group` for up to 32 groups of at least 4 channels each; `batch` for batch norm in evaluation mode;
-            `none`.
+        name: `group` for up to 32 groups of at least 4 channels each; `instance` for one group for each channel, with a
+            scale and a shift; `batch` for batch norm in evaluation mode; `none`.
         channels: how many channels come in.
 
     Example:
@@ -66,6 +66,8 @@ def norm(name: Norm, channels: int) -> nn.Module:
     """
     if name == "batch":
         return FixedBatchNorm(channels)
+    if name == "instance":
+        return nn.GroupNorm(channels, channels)
     if name == "group":
         return nn.GroupNorm(math.gcd(channels, max(1, min(32, channels // 4))), channels)
     return nn.Identity()

@@ -1,4 +1,4 @@
-"""The GAN attack: plain framework, exact key (I), random keys (III), keys estimated from updates (Fig. 4, 6, 7)."""
+"""The GAN attack: plain framework, exact key (I), random keys (III), keys estimated from updates (Fig. 4 and 7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG = 4096
 BEYOND = (
     "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's "
     "updates do to its own fakes, which the paper does not try: it cannot choose whose class that brings out, so "
-    "`recognised_any` is what to read. Its settings are the first that were tried, on other seeds than any in these "
+    "`beyond_any` is what to read. Its settings are the first that were tried, on other seeds than any in these "
     "tables."
 )
 PUBLISHED = claims(

@@ -83,7 +83,8 @@ class ClassKeys(Defence):
     layer norm learns a scale and a shift for each dimension, whose gradients would show the keys; here it learns
     nothing. Its fixed layer is a dense slice of an orthogonal matrix; here it has the same orthonormal columns and size
     of bias, but is a Kronecker product. The regularisation stands in each example's loss, so that a mean over a batch
-    has it once; the public code has none. Keys at right angles and direct embeddings are those of section 5.5. Where two keys that were revealed for a class differ, the better counts.
+    has it once; the public code has none. Keys at right angles and direct embeddings are those of section 5.5. Where
+    two keys that were revealed for a class differ, the better counts.
 
     References:
         Sariyildiz, Cinbis and Ayday, "Key Protected Classification for Collaborative Learning", Pattern Recognition
@@ -116,8 +117,8 @@ class ClassKeys(Defence):
         width = _width(task)
         if self.direct and (width != self.dimensions or self.features is not None):
             raise Refusal(
-                f"class_keys embeds directly by as many features as keys have dimensions, {self.dimensions}. The network "
-                f"has {width}; change `dimensions`, leave `features` out, or set `direct` to false."
+                f"class_keys embeds directly by as many features as keys have dimensions, {self.dimensions}. The "
+                f"network has {width}; change `dimensions`, leave `features` out, or set `direct` to false."
             )
         if self.orthonormal and task.classes > self.dimensions:
             raise Refusal(

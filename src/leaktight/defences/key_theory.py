@@ -125,6 +125,25 @@ def effective_length(dimensions: int, features: int, fixed: bool = True) -> int:
     return min(dimensions, features) if fixed else dimensions
 
 
+def image_overlap(dimensions: int, features: int) -> float:
+    r"""Return the root mean square of the cosine between what two random keys tell a generator behind a fixed layer.
+
+    Of d dimensions an embedding's ReLU leaves half, and their keys' entries go back through a slice of an orthogonal
+    matrix of F columns, so that with \(m = \min(d, F)\) the mean square is about \(1 / m + 1 / d\).
+
+    Args:
+        dimensions: d, the length of keys.
+        features: F, how many numbers go into the fixed layer.
+
+    Example:
+        >>> [round(image_overlap(d, features=84), 2) for d in (128, 1024, 16_384)]
+        [0.14, 0.11, 0.11]
+
+    Differs from the paper: it looks at keys alone, not at what goes back through its fixed layer.
+    """
+    return math.sqrt(1 / effective_length(dimensions, features) + 1 / dimensions)
+
+
 def closest(keys: Tensor) -> Tensor:
     r"""Return the direction with the largest sum of inner products with some keys: their normalised sum.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Annotated, Literal
 
+import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
@@ -16,8 +17,8 @@ from leaktight.models.resnet20 import Block
 _STAGES = (1, 2, 4, 8)
 
 
-class CosineHead(nn.Linear):
-    """A linear layer without bias whose scores are cosines between weights and features, times a fixed factor.
+class CosineHead(nn.Module):
+    """Scores that are cosines between weights and features, times a fixed factor.
 
     Args:
         features: how many come in.
@@ -26,8 +27,9 @@ class CosineHead(nn.Linear):
     """
 
     def __init__(self, features: int, classes: int, factor: float) -> None:
-        super().__init__(features, classes, bias=False)
-        self.factor = factor
+        super().__init__()
+        self.in_features, self.factor = features, factor
+        self.weight = nn.Parameter(nn.init.normal_(torch.empty(classes, features)))
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the factor times the cosine of each example with each class."""

@@ -79,10 +79,7 @@ def _accuracy(truth: GroundTruth, asked: Message, test: Batch) -> Reading | None
     mine = torch.isin(test.labels, owned.labels.to(test.labels.device)).nonzero()[:, 0]
     if not len(mine):
         return None
-    [reading] = [
-        each for each in utility(truth.task, _own_model(truth, asked), test.take(mine)) if each.name == "accuracy"
-    ]
-    return reading
+    return utility(truth.task, _own_model(truth, asked), test.take(mine))[0]
 
 
 def _own_model(truth: GroundTruth, asked: Message) -> Tensors:

@@ -36,14 +36,14 @@ from leaktight.papers.paper import Paper
 
 SCORED = (
     "Samples count as recognised if three unlike classifiers that were learned from public test images assign them to "
-    "the victim's class on average; they may also say that a picture shows nothing, and know the textures of generators "
-    "as such. The paper's was learned from all images and has to choose a class. A generator that makes one picture only "
-    "is recognised wholly or not at all, so that shares vary much between training runs: see `sample_diversity`, where 0 "
-    "is a single picture, and `recognised_median` and `recognised_best` over the rounds that were kept. Whoever tries a "
-    "random key has no say in which class it brings out: `recognised_any` counts all of the victim's, and says nothing "
-    "by itself. `recognised_any_chance` is what public examples or samples of another random key get, and `beyond_any` "
-    "the difference. `mean_picture` above 1 says that samples are farther from everything private than the mean of "
-    "public pictures of the class is."
+    "the victim's class on average; they may also say that a picture shows nothing, and know the textures of "
+    "generators as such. The paper's was learned from all images and has to choose a class. A generator that makes "
+    "one picture only is recognised wholly or not at all, so that shares vary much between training runs: see "
+    "`sample_diversity`, where 0 is a single picture, and `recognised_median` and `recognised_best` over the rounds "
+    "that were kept. Whoever tries a random key has no say in which class it brings out: `recognised_any` counts all "
+    "of the victim's, and says nothing by itself. `recognised_any_chance` is what public examples or samples of "
+    "another random key get, and `beyond_any` the difference. `mean_picture` above 1 says that samples are farther "
+    "from everything private than the mean of public pictures of the class is."
 )
 CHOSEN = (
     "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than "
@@ -55,8 +55,8 @@ EACH = (
     "these, under every seed."
 )
 FACES = (
-    "Olivetti Faces are learned by a small network with instance norm and attacked by one participant at a time. Their "
-    "recognisers know three pictures a person: look at the pictures before believing them."
+    "Olivetti Faces are learned by a small network with instance norm and attacked by one participant at a time. "
+    "Their recognisers know three pictures a person: look at the pictures before believing them."
 )
 
 

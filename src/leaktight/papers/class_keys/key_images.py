@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from leaktight.core.draws import Draws, public_draws
 from leaktight.defences.embedding import FixedLayer
-from leaktight.defences.key_theory import effective_length, random_keys
+from leaktight.defences.key_theory import effective_length, image_overlap, random_keys
 from leaktight.papers.check import Check, at_most, within
 from leaktight.papers.class_keys.scales import DIMENSIONS, Scope
 from leaktight.papers.paper import Experiment
@@ -29,8 +28,8 @@ PUBLISHED = claims(
 )
 OURS = (
     "`overlap` is the root mean square of the cosine between the slopes, by the features, of two random keys' scores: "
-    "what a generator follows. A random key is as near to the true one for it as this says. It is about one by the root "
-    "of the effective length, the smaller of dimensions and features."
+    "what a generator follows. A random key is as near to the true one for it as this says. Beyond as many dimensions as "
+    "features it hardly falls any more."
 )
 
 
@@ -40,9 +39,9 @@ def rows(scope: Scope, records: Records) -> list[Row]:
         {
             "features": features,
             "dimensions": dimensions,
-            "effective_length": (length := effective_length(dimensions, features)),
+            "effective_length": effective_length(dimensions, features),
             "overlap": _overlap(features, dimensions, public_draws(scope.seed, "images", features, dimensions)),
-            "theory": 1 / math.sqrt(length),
+            "theory": image_overlap(dimensions, features),
         }
         for features in FEATURES
         for dimensions in DIMENSIONS

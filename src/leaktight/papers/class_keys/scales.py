@@ -327,7 +327,6 @@ def _cut(scope: Scope, steps: int) -> Scope:
                 "local_epochs": 0,
                 "attack": study.attack.model_copy(
                     update={
-                        "controls": min(1, study.attack.controls),
                         "generator_steps": min(steps, study.attack.generator_steps),
                         "fakes": 8,
                         "samples": 20,

@@ -1,4 +1,4 @@
-"""Several attackers at once: all participants but one attack that one, each in turn, with keys of their own (Fig. 6)."""
+"""Several attackers at once: all participants but one attack that one, each in turn (Fig. 6)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from leaktight.plans.plan import Plan
 
 EACH_VICTIM = (
     "With several attackers each participant is the only victim once, all others attack it, and intervals are over "
-    "these victims, each with a seed of its own. In the paper all five attack at the same time; then nobody's examples "
-    "are those of an honest party."
+    "these victims, each with a seed of its own. In the paper all five attack at the same time; then nobody's "
+    "examples are those of an honest party."
 )
 PUBLISHED = claims(("Five participants that all attack fail at 16,384 dimensions.", "5.3 III, Fig. 6"))
 

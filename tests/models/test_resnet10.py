@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -11,7 +13,7 @@ from leaktight.models import LeNet, ResNet10
 def test_four_blocks_end_in_eight_times_the_width() -> None:
     model = ResNet10().build((3, 32, 32), classes=10, seed=0)
     widths = 64, 64, 128, 256, 512
-    convolutions = 3 * 64 * 9 + sum(a * b * 9 + b * b * 9 for a, b in zip(widths, widths[1:], strict=False))
+    convolutions = 3 * 64 * 9 + sum(a * b * 9 + b * b * 9 for a, b in itertools.pairwise(widths))
     norms = 2 * 64 + sum(4 * width for width in widths[1:])
     assert sum(parameter.numel() for parameter in model.parameters()) == convolutions + norms + 513 * 10
     assert model.body(torch.rand(2, 3, 32, 32)).shape == (2, 512)

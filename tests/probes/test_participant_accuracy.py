@@ -45,7 +45,8 @@ def test_each_participant_is_judged_on_its_own_classes_after_its_turn(defence: D
         expected.append((guessed == test.labels[mine]).float().mean().item())
     assert reading.each == pytest.approx(expected)
     assert reading.value == pytest.approx(sum(expected) / 2)
-    assert reading.low is not None and reading.high is not None
+    assert reading.low is not None
+    assert reading.high is not None
     assert reading.low < reading.value < reading.high
 
 

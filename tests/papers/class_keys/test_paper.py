@@ -39,9 +39,9 @@ def test_where_each_seed_has_a_class_of_its_own_it_is_said(sets: str) -> None:
     assert not any("Olivetti Faces" in note for note in notes)
 
 
-def test_faces_that_are_there_are_said_to_be_smaller(faces: str) -> None:
+def test_of_faces_that_are_there_it_is_said_how_few_their_recognisers_know(faces: str) -> None:
     order = Order(scale="small", data=faces)
-    assert any("Olivetti Faces are brought to 32x32" in note for note in PAPER.remarks(Order(), scope_of(order)))
+    assert any("recognisers know three pictures a person" in note for note in PAPER.remarks(Order(), scope_of(order)))
 
 
 def test_the_full_experiment_was_chosen_by_nothing_of_ours(sets: str) -> None:
@@ -66,10 +66,11 @@ def test_each_part_has_a_plan_and_each_attack_one_for_each_seed(plans: Plans) ->
     assert list(plans) == [
         *("digits-learning", "digits-participants"),
         *(f"digits-{part}-{repeat}" for part in ("guessed", "known", "estimated") for repeat in range(3)),
-        *("digits-crowd", "digits-shared", "digits-central"),
+        *(f"digits-crowd-{victim}" for victim in range(3)),
+        *("digits-shared", "digits-central"),
     ]
     assert plans["digits-guessed-2"].grid.seeds == (7,)
-    assert plans["digits-learning"].grid.seeds == plans["digits-crowd"].grid.seeds == (5, 6, 7)
+    assert plans["digits-learning"].grid.seeds == (5, 6, 7)
 
 
 def test_tables_are_those_that_were_published_and_their_keys_are_unique(tables: Tables) -> None:

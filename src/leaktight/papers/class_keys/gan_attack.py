@@ -16,6 +16,7 @@ from leaktight.papers.row import Row, claims, groups, number, rows_where, value_
 
 BY_UPDATES = "estimated"
 WITH_EXACT, WITH_RANDOM, WITH_ESTIMATED = f"I: {EXACT}", f"III: {RANDOM}", f"beyond: {ESTIMATED}"
+NOTHING = "null: noise for updates"
 LONG = 4096
 """From how many dimensions keys must stop the attack."""
 BEYOND = (
@@ -44,7 +45,7 @@ def plans(scope: Scope) -> Plans:
 
 
 def rows(scope: Scope, records: Records) -> list[Row]:
-    """Return the plain framework, the exact key, random keys of all lengths, and those that are estimated."""
+    """Return the null view, the plain framework, the exact key, random keys of all lengths, and estimated ones."""
     return [row for study in scope.studies for row in _rows(study, records)]
 
 
@@ -60,6 +61,13 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             )
             for words, experiment in (("plain framework", PLAIN), ("exact key", WITH_EXACT))
         ]
+        verdicts.append(
+            at_most(
+                f"Samples recognised as the victim's class, noise in place of its updates, {name}",
+                value_at(own, "recognised", experiment=NOTHING),
+                audits.STOPPED,
+            )
+        )
         for words, experiment in ((RANDOM, WITH_RANDOM), (ESTIMATED, WITH_ESTIMATED)):
             for row in rows_where(own, experiment=experiment):
                 dimensions = number(row, "dimensions") or 0
@@ -74,6 +82,7 @@ def _rows(study: Study, records: Records) -> list[Row]:
     )
     known = ClassKeys(dimensions=study.dimensions)
     return [
+        {**_place(study, NOTHING, 0), **audits.score_columns(records.nulls, blind, Undefended(), RANDOM)},
         {**_place(study, PLAIN, 0), **audits.score_columns(records, blind, Undefended(), RANDOM)},
         {**_place(study, WITH_EXACT, study.dimensions), **audits.score_columns(records, seeing, known, EXACT)},
         *(

@@ -28,8 +28,8 @@ PUBLISHED = claims(
 )
 OURS = (
     "`overlap` is the root mean square of the cosine between the slopes, by the features, of two random keys' scores: "
-    "what a generator follows. A random key is as near to the true one for it as this says. Beyond as many dimensions as "
-    "features it hardly falls any more."
+    "what a generator follows. A random key is as near to the true one for it as this says. Beyond as many dimensions "
+    "as features it hardly falls any more."
 )
 
 

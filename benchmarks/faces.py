@@ -1,7 +1,7 @@
-"""Faces of 64x64: trials of the plain GAN attack, by which the settings of `reproduce class-keys` on faces are chosen.
+"""Faces of 64x64: trials of the plain GAN attack, to choose the settings of `reproduce class-keys` on faces.
 
-Each variant attacks the plain framework, never keys, under seeds and on people that no table reports. It prints how many
-samples are recognised in the end, in the median round and in the best, how far they are from the victim's pictures
+Each variant attacks the plain framework, never keys, under seeds and on people that no table reports. It prints how
+many samples are recognised in the end, in the median round and in the best, how far they are from the victim's pictures
 relative to the mean of public ones, how much they differ, and how good the shared model is. A trial takes minutes:
 
     python benchmarks/faces.py --data path/to/data --variant start --seeds 1

@@ -17,10 +17,11 @@ from leaktight.models import MLP
 from leaktight.probes import ParticipantAccuracy
 from leaktight.testing.toys import toy_run
 
+OWNED = (0, 1, 2, 3, 4, 5), (6, 7, 8, 9)
 SCENARIO = Federated(
     data=Digits(),
     model=MLP(hidden=(32,)),
-    partition=ByClass(owned=((0, 1, 2), (3, 4))),
+    partition=ByClass(owned=OWNED),
     participants=2,
     protocol=RoundRobin(local_steps=5, optimiser=Sgd(learning_rate=0.1)),
     rounds=2,
@@ -37,7 +38,7 @@ def test_each_participant_is_judged_on_its_own_classes_after_its_turn(defence: D
     [reading] = ParticipantAccuracy().read(run, stream(0)).readings
     test, expected = run.auxiliary, []
     assert test is not None
-    for owned, asked, sent in zip(((0, 1, 2), (3, 4)), run.transcript[::2], run.transcript[1::2], strict=True):
+    for owned, asked, sent in zip(OWNED, run.transcript[::2], run.transcript[1::2], strict=True):
         mine = torch.isin(test.labels, torch.tensor(owned))
         task = run.truths[sent.key].task
         model = task.model_parameters({name: asked.tensors[name] + sent.tensors[name] for name in asked.tensors})

@@ -159,10 +159,9 @@ class GanParty:
 
     def _train_controls(self, parameters: Tensors, target: KeyTarget, own: Local) -> None:
         """Train a generator for each of the random keys to compare with."""
-        controls = own.scope(CONTROLS)
         for number in range(self.attack.controls):
             key = random_keys(1, len(target.key), self._chance(f"control {number}")).to(target.key)[0]
-            self._train(parameters, KeyTarget(key, target.other), controls.scope(str(number)))
+            self._train(parameters, KeyTarget(key, target.other), own.scope(CONTROLS).scope(str(number)))
 
     def _train(self, parameters: Tensors, target: Target, own: Local) -> nn.Module:
         """Train the generator until its fakes are taken for what it is after, or for as long as it may; return it."""

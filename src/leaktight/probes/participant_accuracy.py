@@ -49,7 +49,9 @@ class ParticipantAccuracy(Probe):
         if run.auxiliary is None or not run.truths:
             raise Refusal(f"{self.kind} needs test examples and participants who are honest. There are none.")
         asked = {(message.receiver, message.round): message for message in run.transcript if message.kind is _ASKED}
-        first = {truth.sent.sender: truth for _, truth in sorted(run.truths.items(), reverse=True)}
+        first: dict[str, GroundTruth] = {}
+        for _, truth in sorted(run.truths.items()):
+            first.setdefault(truth.sent.sender, truth)
         each = [_accuracy(truth, asked[truth.sent.sender, truth.sent.round], run.auxiliary) for truth in first.values()]
         known = [reading for reading in each if reading is not None]
         if not known:
@@ -87,7 +89,8 @@ def _own_model(truth: GroundTruth, asked: Message) -> Tensors:
     start = truth.task.model_parameters(asked.tensors, truth.private)
     if truth.clean.kind is not Kind.UPDATE:
         return start
-    moved = {
-        name: truth.clean.tensors[wire] for name in start if (wire := truth.task.wire(name)) in truth.clean.tensors
+    sent = truth.clean.tensors
+    return {
+        name: tensor + sent[wire] if (wire := truth.task.wire(name)) is not None and wire in sent else tensor
+        for name, tensor in start.items()
     }
-    return {name: tensor + moved[name] if name in moved else tensor for name, tensor in start.items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.core.defence import Undefended
 from leaktight.defences.class_keys import ClassKeys
-from leaktight.papers.check import Check, at_least
+from leaktight.papers.check import Check, at_least, at_most
 from leaktight.papers.class_keys import audits
 from leaktight.papers.class_keys.mechanisms import ESTIMATED, EXACT, PLAIN, RANDOM
 from leaktight.papers.class_keys.scales import Scope, Study

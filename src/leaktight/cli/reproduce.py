@@ -11,7 +11,7 @@ import typer
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 EXAMPLES = """
 \b
@@ -49,7 +49,7 @@ def reproduce(
         typer.Option(help="The folder for the result and its audits.", show_default="leaktight-PAPER-SCALE"),
     ] = None,
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     steps: Annotated[
@@ -66,13 +66,14 @@ def reproduce(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.comparison_table import count_checks, show
+    from leaktight.cli.comparison_table import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.private import check_writable, write_private
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as run_paper
+    from leaktight.papers.check import tally
     from leaktight.papers.page import write_page
     from leaktight.papers.reproduction import RESULT_FILE
 
@@ -84,7 +85,7 @@ def reproduce(
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
     ):
         done = run_paper(
             chosen,
@@ -101,7 +102,7 @@ def reproduce(
     if json:
         typer.echo(result)
     elif quiet:
-        typer.echo(f"{count_checks(done.checks)}\nPage: {page}")
+        typer.echo(f"{tally(done.checks)}\nPage: {page}")
     else:
         show(chosen, done)
         typer.echo(f"\nPage: {page}\nResult: {folder / RESULT_FILE}")

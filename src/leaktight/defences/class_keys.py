@@ -151,7 +151,7 @@ class ClassKeys(Defence):
             through = min(_width(task), self.features or self.dimensions)
             local.notes["class_keys.effective_length"] = float(effective_length(self.dimensions, through))
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
-        parts = task.model.body, head.trained, task.model.normalise
+        parts = task.model.body, head.trained_part, task.model.normalise
 
         def loss(outputs: Tensor, labels: Tensor) -> Tensor:
             keys = local.memory["keys"]

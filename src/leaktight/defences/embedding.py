@@ -265,7 +265,7 @@ class EmbeddingHead(TrainedHead):
         )
 
     @property
-    def trained(self) -> TrainedHead:
+    def trained_part(self) -> TrainedHead:
         """The trained part alone, with the same layers under the same names."""
         return TrainedHead(self.before, self.last)
 

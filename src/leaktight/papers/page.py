@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from leaktight import __version__
-from leaktight.core.display import capital
+from leaktight.core.display import capital, duration
 from leaktight.papers.check import tally
+from leaktight.papers.number_text import around, format_of, significant
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.row import CLAIM, Row, number
@@ -16,11 +17,11 @@ from leaktight.report.chart import Chart, Figure, Panel, Point, Scale, Series, n
 from leaktight.report.earlier import Tell, write_beside
 from leaktight.report.frame import frame
 from leaktight.report.page import Section
+from leaktight.report.palette import COLOURS
 from leaktight.report.render import write_report
 from leaktight.running.store import STORE_FILE
 
 PAGE_FILE = "reproduction.html"
-NOTHING = "-"
 MOST_PANELS, MOST_LINES, MOST_DOTS = 3, 8, 30
 LEAST_STEPS = 3
 """How many values of a number make a line over it."""
@@ -56,9 +57,11 @@ def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = (
         done: what came of it.
         audits: the names of the folders whose reports it links to.
     """
+    colours = Colours()
     sections = [_summary(done, audits)]
     sections += [
-        _table(name, rows, done.published.get(name, []), paper.keys[name]) for name, rows in done.tables.items()
+        _table(name, rows, done.published.get(name, []), paper.keys[name], colours)
+        for name, rows in done.tables.items()
     ]
     return frame(f"{paper.title}, scale {done.scale}", sections, "open", __version__, LEAD)
 
@@ -70,7 +73,7 @@ def _summary(done: Reproduction, audits: Sequence[str]) -> Section:
         "checks": [
             {
                 "name": check.name,
-                "measured": _around(check.value, check.low, check.high),
+                "measured": around(check.value, check.low, check.high),
                 "expected": check.expected,
                 "word": check.word,
                 "tone": _TONES[check.word],
@@ -78,7 +81,7 @@ def _summary(done: Reproduction, audits: Sequence[str]) -> Section:
             for check in sorted(done.checks, key=lambda check: list(_TONES).index(check.word))
         ],
         "remarks": done.remarks,
-        "facts": f"Seed {done.seed}, {done.seconds / 60:.0f} minutes of this run.",
+        "facts": f"Seed {done.seed}, {duration(done.seconds)} of this run.",
         "audits": audits,
     }
     return Section("summary", "What holds", "paper.html", values)
@@ -87,7 +90,30 @@ def _summary(done: Reproduction, audits: Sequence[str]) -> Section:
 _TONES = {"does not hold": "leaks", "undecided": "unknown", "holds": "passed"}
 
 
-def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> Section:
+class Colours:
+    """The colours of the lines of a page: what has one name has one colour in every chart.
+
+    Example:
+        >>> colours = Colours()
+        >>> colours.of(["none", "noise"]), colours.of(["top-k", "noise"])
+        (['colour0', 'colour1'], ['colour2', 'colour1'])
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """Return the colours of the lines of a chart; a new name takes one that nothing else in the chart has."""
+        taken = {self._known[name] for name in names if name in self._known}
+        for name in names:
+            if name not in self._known:
+                order = [(len(self._known) + step) % COLOURS for step in range(COLOURS)]
+                self._known[name] = next((number for number in order if number not in taken), order[0])
+                taken.add(self._known[name])
+        return [f"colour{self._known[name]}" for name in names]
+
+
+def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], colours: Colours) -> Section:
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
     columns = [
         column
@@ -103,17 +129,18 @@ def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Seque
     heads = [_words(key) for key in keys]
     for column in columns:
         heads += [_words(column), f"{_words(column)}, published"] if column in shared else [_words(column)]
+    others = [known.get(tuple(row[key] for key in keys), {}) for row in rows]
+    texts = {column: format_of(column, [*rows, *others]) for column in columns}
     lines = []
-    for row in rows:
-        other = known.get(tuple(row[key] for key in keys), {})
-        cells = [_text(row[key]) for key in keys]
+    for row, other in zip(rows, others, strict=True):
+        cells = [significant(row[key]) for key in keys]
         for column in columns:
-            cells.append(_around(row[column], *(row.get(column + end) for end in _ENDS)))
-            cells += [_text(other.get(column))] if column in shared else []
+            cells.append(around(row[column], row.get(f"{column}_low"), row.get(f"{column}_high"), texts[column]))
+            cells += [texts[column](other.get(column))] if column in shared else []
         lines.append(cells)
     drawn = [*shared, *(column for column in columns if column not in shared)]
     drawn = [column for column in drawn if any(number(row, column) is not None for row in rows)]
-    chart = chart_of(rows, known, keys, drawn[:MOST_PANELS])
+    chart = chart_of(rows, known, keys, drawn[:MOST_PANELS], colours)
     values = {
         "figures": [] if chart is None else [Figure(f"plot-{name}", capital(_words(name)), chart, wide=True)],
         "heads": heads,
@@ -126,7 +153,11 @@ def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Seque
 
 
 def chart_of(
-    rows: Sequence[Row], known: dict[tuple[Any, ...], Row], keys: Sequence[str], columns: Sequence[str]
+    rows: Sequence[Row],
+    known: dict[tuple[Any, ...], Row],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    colours: Colours | None = None,
 ) -> Chart | None:
     """Return a chart of a table: lines over a number that names rows, if there is one, else a dot for each row.
 
@@ -137,6 +168,7 @@ def chart_of(
         known: the published rows by their keys.
         keys: the columns that name a row.
         columns: the numbers to draw, a panel each.
+        colours: those of the page; by default its own.
     """
     if not rows or not columns:
         return None
@@ -147,7 +179,7 @@ def chart_of(
         for row in rows:
             groups.setdefault(tuple(row[key] for key in others), []).append(row)
         if len(groups) <= MOST_LINES:
-            return _lines(groups, known, keys, others, swept, columns)
+            return _lines(groups, known, keys, others, swept, columns, colours or Colours())
     return _dots(rows, known, keys, columns) if len(rows) <= MOST_DOTS else None
 
 
@@ -163,21 +195,21 @@ def _lines(
     others: Sequence[str],
     swept: str,
     columns: Sequence[str],
+    colours: Colours,
 ) -> Chart:
     steps = sorted({value for rows in groups.values() for row in rows if (value := number(row, swept)) is not None})
     telling = [place for place, _ in enumerate(others) if len({group[place] for group in groups}) > 1]
     panels = []
     for column in columns:
+        names = [", ".join(significant(group[at]) for at in telling) or _words(column) for group in groups]
         series = []
-        for place, (group, rows) in enumerate(groups.items()):
-            name = ", ".join(_text(group[at]) for at in telling) or _words(column)
+        for name, colour, rows in zip(names, colours.of(names), groups.values(), strict=True):
             points, published = [], []
             for row in sorted(rows, key=lambda row: number(row, swept) or 0.0):
                 at = float(steps.index(number(row, swept) or 0.0))
-                points += _point(row, column, at, f"{name}, {_words(swept)} {_text(row[swept])}")
+                points += _point(row, column, at, f"{name}, {_words(swept)} {significant(row[swept])}")
                 other = known.get(tuple(row[key] for key in keys), {})
                 published += _published(other, column, at, name)
-            colour = f"colour{place % 8}"
             series.append(Series(name, colour, tuple(points), "circle", "solid", tag=name))
             series += [Series("", colour, tuple(published), "cross", "")] if published else []
         panels.append(Panel(_scale(column, series), tuple(series), 170))
@@ -191,7 +223,7 @@ def _dots(
     """Return a row of dots for each line of the table, of the first number alone: others may have another unit."""
     column = columns[0]
     telling = [key for key in keys if len({row[key] for row in rows}) > 1] or list(keys)
-    names = [", ".join(_text(row[key]) for key in telling) for row in rows]
+    names = [", ".join(significant(row[key]) for key in telling) for row in rows]
     ours, published = [], []
     for place, row in enumerate(rows):
         height = float(len(rows) - 1 - place)
@@ -223,23 +255,13 @@ def _point(row: Row, column: str, at: float, name: str) -> list[Point]:
     if value is None:
         return []
     low, high = (number(row, column + end) for end in _ENDS)
-    tip = f"{name}\n{_words(column)}: {_around(value, low, high)}"
+    tip = f"{name}\n{_words(column)}: {around(value, low, high)}"
     return [Point(at, value, low, high, tip=tip)]
 
 
 def _published(row: Row, column: str, at: float, name: str) -> list[Point]:
     value = number(row, column)
-    return [] if value is None else [Point(at, value, tip=f"{name}\n{_words(column)}, published: {_text(value)}")]
-
-
-def _around(value: object, low: object, high: object) -> str:
-    return _text(value) if low is None or high is None else f"{_text(value)} ({_text(low)} to {_text(high)})"
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return NOTHING
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return [] if value is None else [Point(at, value, tip=f"{name}\n{_words(column)}, published: {significant(value)}")]
 
 
 def _words(column: str) -> str:

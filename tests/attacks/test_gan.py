@@ -108,6 +108,13 @@ def test_with_class_keys_only_whoever_knows_the_key_makes_pictures_of_the_class(
     assert not unknown.beats_chance()
 
 
+def test_under_keys_samples_come_with_those_of_random_keys():
+    trial = attempt(class_key="exact", controls=2)
+    guess = trial.read(active_run(trial.attack, defence=KEYS, rounds=2), stream(0, "attack")).guess
+    assert guess.controls.shape == (2, 100, *SQUARES)
+    assert trial.read(active_run(trial.attack, rounds=1), stream(0, "attack")).guess.controls is None
+
+
 def test_it_needs_keys_unless_it_tries_one_at_random_or_estimates_it():
     assert GanAttack().needs == GanAttack(class_key="random").needs == frozenset()
     for class_key in ("exact", "distance"):

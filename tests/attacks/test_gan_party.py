@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GanAttack
-from leaktight.attacks.gan_party import LOOKS, SCOPE, GanParty, draw_samples, restore_generator
+from leaktight.attacks.gan_party import CONTROLS, LOOKS, SCOPE, GanParty, draw_samples, restore_generator
 from leaktight.core.defence import Undefended
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
@@ -254,6 +254,24 @@ def test_with_keys_a_random_one_is_its_own_and_nobody_elses():
     own = seat.local.memory["defence"]["keys"]
     assert set(one.close().tensors) == {"2"}
     assert (own @ target.key).abs().max() < 0.6
+
+
+def test_generators_to_compare_with_follow_keys_of_their_own_and_change_nothing_that_is_sent():
+    seats = {count: client_seat(KEYS) for count in (0, 2)}
+    sent = {count: party(seat, controls=count).respond(ask(seat)) for count, seat in seats.items()}
+    assert same(dict(sent[0].tensors), dict(sent[2].tensors))
+    bare, compared = (seats[count].local.memory[SCOPE] for count in (0, 2))
+    assert CONTROLS not in bare
+    assert same(bare["generator"], compared["generator"])
+    one, other = (compared[CONTROLS][name]["generator"]["linear.weight"] for name in "01")
+    assert not torch.equal(one, other)
+    assert not torch.equal(one, compared["generator"]["linear.weight"])
+
+
+def test_without_keys_there_is_nothing_to_compare_with():
+    seat = client_seat()
+    party(seat, controls=2).respond(ask(seat))
+    assert CONTROLS not in seat.local.memory[SCOPE]
 
 
 def test_with_keys_it_uses_what_it_was_told_of_the_victims():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -356,6 +357,43 @@ def test_after_another_private_head_it_refuses() -> None:
 def test_settings_out_of_range_are_an_error(settings: dict[str, float]) -> None:
     with pytest.raises(InvalidValue):
         ClassKeys.model_validate(settings)
+
+
+def test_direct_embeddings_are_the_features_at_length_one() -> None:
+    defence = ClassKeys(dimensions=128, direct=True, orthonormal=True)
+    public, (party, local) = defence.on_agree(task()), own(defence)
+    inputs, keys = batch(5).inputs, local.memory["keys"]
+    features = torch.nn.functional.normalize(task().model.features(inputs), dim=1)
+    torch.testing.assert_close(public.model(inputs), features)
+    torch.testing.assert_close(keys @ keys.t(), torch.eye(CLASSES), atol=1e-5, rtol=0)
+    labels = batch(5).labels
+    torch.testing.assert_close(
+        party.loss(party.model(inputs), labels), -math.sqrt(128) * (features * keys[labels]).sum(1)
+    )
+    assert not any("head" in name for name in public.public_parameters())
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"dimensions": 64, "direct": True},
+            "class_keys embeds directly by as many features as keys have dimensions, 64",
+        ),
+        ({"dimensions": 128, "direct": True, "features": 8}, "leave `features` out"),
+        ({"dimensions": 3, "orthonormal": True}, "needs at least as many dimensions as classes"),
+    ],
+)
+def test_what_cannot_be_embedded_so_is_refused(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(Refusal, match=sentence):
+        ClassKeys(**settings).on_agree(task())
+
+
+def test_it_notes_the_effective_length_of_its_keys() -> None:
+    notes = [
+        own(ClassKeys(dimensions=d, **more))[1].notes for d, more in ((64, {}), (4096, {}), (64, {"fixed": False}))
+    ]
+    assert [note.get("class_keys.effective_length") for note in notes] == [64, 128, None]
 
 
 def _holds(tensor: Tensor, keys: Tensor) -> bool:

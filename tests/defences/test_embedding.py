@@ -112,8 +112,8 @@ def test_it_follows_from_its_seed_alone() -> None:
 
 def test_the_global_generator_is_left_alone() -> None:
     before = torch.random.get_rng_state()
-    EmbeddingHead(8, 4, 64, fixed=True, seed=0)
-    EmbeddingHead(8, None, 64, fixed=False, seed=0)
+    EmbeddingHead(8, 4, 64, layer="fixed", seed=0)
+    EmbeddingHead(8, None, 64, layer="learned", seed=0)
     assert torch.equal(before, torch.random.get_rng_state())
 
 
@@ -178,7 +178,7 @@ def test_another_number_of_features_is_an_error() -> None:
 
 @pytest.mark.parametrize("fixed", [True, False])
 def test_features_of_zero_embed_to_finite_numbers(fixed: bool) -> None:
-    head = EmbeddingHead(4, None, 32, fixed=fixed, seed=0)
+    head = EmbeddingHead(4, None, 32, layer="fixed" if fixed else "learned", seed=0)
     inputs = torch.zeros(2, 4, requires_grad=True)
     found = head(inputs)
     found.sum().backward()
@@ -188,21 +188,21 @@ def test_features_of_zero_embed_to_finite_numbers(fixed: bool) -> None:
 
 
 def test_a_learned_layer_is_trained_and_grows_with_the_dimensions() -> None:
-    sizes = [sum(p.numel() for p in EmbeddingHead(8, None, d, fixed=False, seed=0).parameters()) for d in (64, 128)]
+    sizes = [sum(p.numel() for p in EmbeddingHead(8, None, d, layer="learned", seed=0).parameters()) for d in (64, 128)]
     assert sizes == [64 * 9, 128 * 9]
-    fixed = [sum(p.numel() for p in EmbeddingHead(8, 4, d, fixed=True, seed=0).parameters()) for d in (64, 16_384)]
+    fixed = [sum(p.numel() for p in EmbeddingHead(8, 4, d, layer="fixed", seed=0).parameters()) for d in (64, 16_384)]
     assert fixed == [36, 36]
 
 
 def test_a_learned_layer_has_layer_norm_without_parameters_and_length_one() -> None:
-    head, inputs = EmbeddingHead(6, None, 30, fixed=False, seed=0), images(4, 6)
+    head, inputs = EmbeddingHead(6, None, 30, layer="learned", seed=0), images(4, 6)
     made = head.trained_part(inputs)
     expected = torch.nn.functional.normalize(torch.nn.functional.layer_norm(made, (30,), eps=0.0).relu(), dim=1)
     torch.testing.assert_close(head(inputs), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_heads_flatten_what_comes_in() -> None:
-    head = EmbeddingHead(2 * 3 * 3, 5, 64, fixed=True, seed=0)
+    head = EmbeddingHead(2 * 3 * 3, 5, 64, layer="fixed", seed=0)
     assert head(torch.rand(4, 2, 3, 3, generator=stream(0))).shape == (4, 64)
 
 

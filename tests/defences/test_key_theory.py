@@ -15,7 +15,17 @@ from torch import Tensor
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
-from leaktight.defences.key_theory import closest, expected_exponential, key_at_distance, largest_overlap, random_keys
+from leaktight.defences.embedding import FixedLayer
+from leaktight.defences.key_theory import (
+    closest,
+    effective_length,
+    expected_exponential,
+    image_overlap,
+    key_at_distance,
+    largest_overlap,
+    orthonormal_keys,
+    random_keys,
+)
 
 DRAWS = 200_000
 
@@ -117,6 +127,34 @@ def test_two_keys_overlap_by_one_over_the_root_of_their_dimensions() -> None:
     overlaps = (keys @ keys.t())[~torch.eye(20, dtype=torch.bool)]
     assert overlaps.std().item() == pytest.approx(1 / 64, rel=0.25)
     assert overlaps.abs().max() < 5 / 64
+
+
+@pytest.mark.parametrize(("dimensions", "features"), [(128, 256), (1024, 64), (4096, 64)])
+def test_what_a_generator_follows_overlaps_as_theory_says(dimensions: int, features: int) -> None:
+    draws = SeededDraws(stream(0, dimensions))
+    layer, inputs = FixedLayer(features, dimensions, seed=0), draws.normals((20, features))
+    keys = random_keys(60, dimensions, draws)
+    slopes = [layer.tangents(inputs, key[None], torch.ones(len(inputs), 1))[1] for key in keys]
+    units = F.normalize(torch.stack(slopes), dim=2)
+    squares = torch.einsum("kif,lif->kli", units, units).square()[~torch.eye(len(keys), dtype=torch.bool)]
+    assert squares.mean().sqrt().item() == pytest.approx(image_overlap(dimensions, features), rel=0.15)
+
+
+def test_beyond_as_many_dimensions_as_features_longer_keys_hardly_help() -> None:
+    short, equal, long = (image_overlap(dimensions, 256) for dimensions in (64, 1024, 65_536))
+    assert short > 2 * equal
+    assert long > 0.85 * equal
+    assert (effective_length(64, 256), effective_length(65_536, 256)) == (64, 256)
+
+
+def test_a_learned_layer_has_no_shorter_effective_length() -> None:
+    assert effective_length(4096, features=84, fixed=False) == 4096
+
+
+@pytest.mark.parametrize(("count", "dimensions"), [(10, 10), (3, 128)])
+def test_orthonormal_keys_are_at_right_angles(count: int, dimensions: int) -> None:
+    keys = orthonormal_keys(count, dimensions, SeededDraws(stream(0)))
+    torch.testing.assert_close(keys @ keys.t(), torch.eye(count), atol=1e-5, rtol=0)
 
 
 def test_more_dimensions_overlap_less_and_more_pairs_more() -> None:

@@ -28,6 +28,7 @@ from leaktight.findings.flags_soundness import (
     control_not_exact,
     far_from_chance,
     incomplete,
+    keys_beyond_features,
     noise_is_not_privacy,
     null_above_chance,
     prices_not_paired,
@@ -69,6 +70,16 @@ def test_an_attack_that_shows_another_class_of_the_attacked_is_not_at_chance(mad
         for name, value, chance in (("recognised", 0.0, 0.1), ("recognised_any", whichever, 0.5))
     ]
     assert len(attack_at_chance([made.record(psnr=None, extra=tuple(readings))])) == flags
+
+
+def test_keys_that_are_longer_than_what_is_before_them_is_wide_are_told(made):
+    notes = {"class_keys.dimensions": 4096.0, "class_keys.effective_length": 84.0}
+    long = made.record(ClassKeys(), notes=notes)
+    [flag] = keys_beyond_features([made.record(), long])
+    assert (flag.severity, flag.cells) == ("info", (long.cell.key,))
+    assert "Class keys of 4,096 dimensions behind 84 features are as long as keys of 84" in flag.sentence
+    assert keys_beyond_features([made.record(ClassKeys(), notes={**notes, "class_keys.dimensions": 84.0})]) == []
+    assert keys_beyond_features([made.record(ClassKeys(), notes={"class_keys.dimensions": 4096.0})]) == []
 
 
 def test_an_attack_at_chance_without_defence_is_flagged_where_it_is(made):

@@ -167,7 +167,9 @@ def test_samples_are_counted_by_what_they_show(made):
         "guessing gets 50 %, against 99 of 100 without it"
     ) in told
     runs = [samples(made, TopK(), 0.0, whichever, seed=seed) for seed, whichever in enumerate((0.98, 0.0, 0.0))]
-    assert "but 98 % show some class of the attacked in one of the training runs" in said([bare, *runs], kind="samples")
+    told = said([bare, *runs], kind="samples")
+    # A generator that makes one picture is recognised wholly or not at all: one training run of three proves nothing.
+    assert "show some class of the attacked" not in told
 
 
 def test_what_nobody_graded_is_told_for_each_attack(made):

@@ -1,5 +1,6 @@
 """The honest client: what it sends is what its optimiser did, and what stays home stays home."""
 
+import copy
 import dataclasses
 from typing import Literal
 
@@ -149,6 +150,30 @@ def test_moments_start_anew_in_every_round(make, optimiser):
     old.respond(ask(old, 0))
     one, other = (client.respond(ask(client, 1)).tensors for client in (old, new))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("optimiser", [Sgd(momentum=0.9), Adam()], ids=str)
+def test_moments_that_are_kept_go_on_as_if_there_were_no_rounds(make, optimiser):
+    """Two turns of two steps end where one turn of four ends; a client rebuilt from its memory goes on like the old."""
+    settings = {"shares": Kind.UPDATE, "optimiser": optimiser, "keep_moments": True}
+    short, long = make(local_steps=2, **settings), make(local_steps=4, **settings)
+    first = short.respond(ask(short, 0))
+    start = ask(short).tensors
+    between = {name: tensor + first.tensors[name] for name, tensor in start.items()}
+    rebuilt = make(local_steps=2, **settings)
+    rebuilt.local.memory.update(copy.deepcopy(short.local.memory))
+    then = dataclasses.replace(ask(short, 1), tensors=between)
+    second, again = short.respond(then), rebuilt.respond(then)
+    whole = long.respond(ask(long, 0))
+    for name, tensor in whole.tensors.items():
+        torch.testing.assert_close(first.tensors[name] + second.tensors[name], tensor)
+        assert torch.equal(second.tensors[name], again.tensors[name])
+    assert second.facts["kept_moments"] == 1
+
+
+def test_plain_steps_have_no_moments_to_keep(make):
+    client = make(shares=Kind.UPDATE, keep_moments=True)
+    assert "kept_moments" not in client.respond(ask(client)).facts
 
 
 class Views(Defence):

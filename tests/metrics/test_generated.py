@@ -14,7 +14,18 @@ from leaktight.core.attack import Samples, Scores
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
-from leaktight.metrics import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity, standard
+from leaktight.metrics import (
+    MeanPicture,
+    NearestAny,
+    NearestPrivate,
+    Recognised,
+    RecognisedAny,
+    RecognisedBest,
+    RecognisedConfidence,
+    RecognisedMedian,
+    SampleDiversity,
+    standard,
+)
 from leaktight.metrics.recogniser import recogniser
 from leaktight.statistics.interval import wilson
 from leaktight.testing.metrics import Trial, check_form, check_metric, check_order, check_silence
@@ -68,6 +79,72 @@ def test_nearness_keeps_the_promises(trial):
     check_metric(NearestPrivate(), dataclasses.replace(trial, blind=samples(squares(60, (0,), seed=4).inputs)))
 
 
+def test_nearness_to_any_class_keeps_the_promises(trial):
+    check_metric(NearestAny(), dataclasses.replace(trial, blind=samples(squares(60, (0, 1), seed=4).inputs)))
+
+
+def test_the_distance_by_the_mean_picture_keeps_the_promises(trial):
+    mean = PUBLIC.inputs[PUBLIC.labels == 0].mean(0, keepdim=True)
+    check_metric(MeanPicture(), dataclasses.replace(trial, blind=samples(mean.expand(40, -1, -1, -1))))
+
+
+@pytest.mark.parametrize("metric", [RecognisedMedian(), RecognisedBest()])
+def test_rounds_keep_the_promises_that_are_not_about_leakage(metric, trial):
+    for check in (check_order, check_silence):
+        check(metric, trial)
+
+
+def test_of_all_rounds_the_median_and_the_best_count(truth):
+    rounds = torch.stack([squares(4, (label,), seed=5).inputs for label in (1, 0, 2, 0, 0)])
+    rounds[1, :2] = squares(2, (1,), seed=6).inputs
+    guess = Samples(KEYS, rounds[0], 0, rounds, tuple(range(5)))
+    median, best = (
+        metric.grade(guess, truth, stream(0), PUBLIC)[0] for metric in (RecognisedMedian(), RecognisedBest())
+    )
+    assert median.each == best.each == (0.0, 0.5, 0.0, 1.0, 1.0)
+    assert (median.value, best.value) == (0.5, 1.0)
+    assert not best.beats_chance()
+
+
+@pytest.mark.parametrize(("metric", "label", "level"), [(Recognised(), 0, 0.8), (RecognisedAny(), 0, 0.9)])
+def test_what_a_random_key_brings_out_is_the_chance_level_where_it_is_more(metric, label, level, truth):
+    controls = torch.stack(
+        [
+            torch.cat([squares(count, (each,), seed=5).inputs for each, count in counts.items()])
+            for counts in ({0: 8, 1: 1, 2: 1}, {0: 2, 1: 1, 2: 7})
+        ]
+    )
+    guess = dataclasses.replace(samples(squares(10, (0,), seed=6).inputs, label), controls=controls)
+    (reading,) = metric.grade(guess, truth, stream(0), PUBLIC)
+    assert reading.value == 1
+    assert reading.chance == pytest.approx(level)
+    less = dataclasses.replace(guess, controls=torch.zeros(1, 10, 1, 8, 8))
+    (plain,) = metric.grade(less, truth, stream(0), PUBLIC)
+    assert plain.chance == graded(metric, guess.inputs, truth).chance
+
+
+def test_nearness_to_any_class_looks_at_all_that_the_attacked_hold(truth):
+    others = private(truth, label=1)
+    assert graded(NearestAny(), others, truth).value == 0
+    assert graded(NearestPrivate(), others, truth).value > 0.4
+    foreign = squares(30, (2,), seed=9).inputs
+    assert graded(NearestAny(), foreign, truth).value == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_distance_is_relative_to_that_of_the_mean_of_public_pictures(truth):
+    inputs = squares(25, (0,), seed=6).inputs
+    mean = PUBLIC.inputs[PUBLIC.labels == 0].double().mean(0, keepdim=True)
+    near, level = (
+        cdist(np.asarray(images.double().flatten(1)), np.asarray(private(truth).double().flatten(1))).min(1)
+        for images in (inputs, mean)
+    )
+    reading = graded(MeanPicture(), inputs, truth)
+    assert reading.value == pytest.approx((near / level).mean())
+    assert reading.chance == 1
+    assert not reading.beats_chance()
+    assert graded(MeanPicture(), mean.float().expand(20, -1, -1, -1), truth).value == pytest.approx(1)
+
+
 def test_diversity_keeps_the_promises_that_are_not_about_leakage(trial):
     for check in (check_form, check_order, check_silence):
         check(SampleDiversity(), trial)
@@ -76,7 +153,8 @@ def test_diversity_keeps_the_promises_that_are_not_about_leakage(trial):
 def test_all_are_among_the_standard_metrics_and_silent_about_other_guesses(truth):
     mine = [metric for metric in standard() if metric.claim == "samples"]
     assert [metric.kind for metric in mine] == [
-        *("recognised", "recognised_any", "recognised_confidence", "nearest_private", "sample_diversity", "key_cosine")
+        *("recognised", "recognised_any", "recognised_confidence", "recognised_median", "recognised_best"),
+        *("nearest_private", "nearest_any", "mean_picture", "sample_diversity", "key_cosine"),
     ]
     for metric in mine:
         assert metric.grade(Scores(KEYS, (torch.zeros(1),)), truth, stream(0), PUBLIC) == ()
@@ -201,7 +279,7 @@ def test_the_interval_of_diversity_covers_what_more_samples_would_show(truth):
 
 
 @pytest.mark.parametrize(
-    "metric", [Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()]
+    "metric", [Recognised(), RecognisedAny(), RecognisedMedian(), NearestPrivate(), MeanPicture(), SampleDiversity()]
 )
 @pytest.mark.parametrize("public", [None, Batch(PUBLIC.inputs[PUBLIC.labels > 0], PUBLIC.labels[PUBLIC.labels > 0])])
 def test_without_public_examples_of_the_class_they_refuse(metric, public, truth):
@@ -209,7 +287,7 @@ def test_without_public_examples_of_the_class_they_refuse(metric, public, truth)
         metric.grade(samples(private(truth)), truth, stream(0), public)
 
 
-@pytest.mark.parametrize("metric", [NearestPrivate(), SampleDiversity()])
+@pytest.mark.parametrize("metric", [NearestPrivate(), MeanPicture(), SampleDiversity()])
 def test_without_private_examples_of_the_class_they_refuse(metric, truth):
     with pytest.raises(
         Refusal, match=f"{metric.kind} needs private examples of class 2. None of the attacked parties holds one"

@@ -10,6 +10,7 @@ from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.metrics import recogniser as module
 from leaktight.metrics.recogniser import pictures_of_nothing, recogniser
+from leaktight.models.generator import Generator
 from leaktight.testing.conformance import own_randomness
 from leaktight.testing.seats import squares
 
@@ -36,6 +37,22 @@ def test_it_says_that_noise_and_digits_in_pieces_are_nothing(digits, known):
     rng = stream(7)
     for pictures in (torch.rand(100, 1, 8, 8, generator=rng), pictures_of_nothing(digits.train.inputs[:200], rng)):
         assert (known.probabilities(pictures).argmax(1) == 10).float().mean() > 0.9
+
+
+def test_it_says_that_textures_of_generators_are_nothing(known):
+    """Also of those that were fitted to it for a few steps, with weights that it has not seen."""
+    pictures = []
+    for seed in range(8):
+        generator = Generator(noise=16, width=6).build((1, 8, 8), seed=100 + seed)
+        steps = torch.optim.Adam(generator.parameters(), lr=0.02)
+        for _ in range(5):
+            noise = 2 * torch.rand(16, 16, generator=stream(seed)) - 1
+            scores = torch.stack([network(generator(noise)).log_softmax(1)[:, seed] for network in known.networks])
+            steps.zero_grad()
+            (-scores.mean()).backward()
+            steps.step()
+        pictures.append(generator(noise).detach())
+    assert (known.probabilities(torch.cat(pictures)).argmax(1) == 10).float().mean() > 0.8
 
 
 def test_what_a_screen_would_show_counts(digits, known):
@@ -77,7 +94,8 @@ def test_it_learns_although_the_caller_needs_no_gradients(monkeypatch):
     monkeypatch.setattr(module, "_recognisers", {})
     with torch.no_grad():
         found = recogniser(squares(9))
-    assert not any(parameter.requires_grad for parameter in found.network.parameters())
+    assert len(found.networks) == 3
+    assert not any(parameter.requires_grad for network in found.networks for parameter in network.parameters())
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (1, 15, 30), (2, 64, 60), (1, 3, 3)])

@@ -58,6 +58,9 @@ def test_lines_are_selected_by_audit_cell_and_scenario(records: Records) -> None
 
 def test_controls_and_null_views_are_no_measurements(records: Records) -> None:
     assert [one.cell.purpose for one in records.where("other")] == ["measure"]
+    assert [one.cell.purpose for one in records.nulls.where("other").done] == ["null"]
+    with pytest.raises(InvalidValue, match="No cell of `plain` was planned"):
+        records.nulls.where("plain")
 
 
 def test_a_question_that_no_line_answers_is_an_error(records: Records) -> None:

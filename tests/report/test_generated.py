@@ -20,6 +20,10 @@ def readings(value, whichever=None):
         ),
         Reading(name="recognised_any", value=whichever, low=whichever, high=whichever, n=50, chance=0.5, leaks="high"),
         Reading(name="recognised_confidence", value=value, n=50, chance=0.1, leaks="high"),
+        Reading(name="recognised_median", value=value / 2, n=12),
+        Reading(name="recognised_best", value=1.0, n=12),
+        Reading(name="nearest_any", value=0.51, n=50, chance=0.5, leaks="low", against="raw"),
+        Reading(name="mean_picture", value=1.5, n=50, chance=1.0, leaks="low", against="raw"),
         Reading(name="nearest_private", value=0.5, low=0.48, high=0.52, n=50, chance=0.5, leaks="low", against="raw"),
         Reading(name="sample_diversity", value=0.25, n=50, chance=0.0),
     )
@@ -58,11 +62,15 @@ def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
         "90 % (90 to 90)",
         "90 % (90 to 90)",
         "90 %",
+        "45 %",
+        "100 %",
         "0.50 (0.48 to 0.52)",
+        "0.51",
+        "1.50",
         "0.25",
     ]
     assert [line["tones"][:2] for line in section.values["lines"]] == [["leaks"] * 2, [""] * 2, ["leaks"] * 2]
-    assert section.values["lines"][0]["chances"] == ["10 %", "50 %", "", "", ""]
+    assert section.values["lines"][0]["chances"] == ["10 %", "50 %", *[""] * 7]
     assert [grid.detail for grid in section.values["grids"]] == [
         f"GAN; {share} % show the class, {share} % any of the attacked" for share in (90, 0, 80)
     ]
@@ -71,7 +79,7 @@ def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
 def test_samples_of_another_class_of_the_attacked_are_marked_as_a_leak(page, made):
     shown = made.record(psnr=None, label="GAN", extra=readings(0.0, whichever=0.97), defence=ClassKeys())
     [line] = generated_section(page([shown])).values["lines"]
-    assert line["tones"] == ["", "leaks", "", "", ""]
+    assert line["tones"] == ["", "leaks", *[""] * 7]
 
 
 def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records):

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from leaktight.attacks.gan_party import SCOPE, GanParty, draw_samples, restore_generator
+from leaktight.attacks.gan_party import CONTROLS, SCOPE, GanParty, draw_samples, restore_generator
 from leaktight.core.attack import Attack, Principle, Samples
 from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
@@ -60,6 +60,9 @@ class GanAttack(Attack):
             out. The first two need `keys`.
         distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are
             apart.
+        controls: how many further generators it trains in the same way, each for a random key of its own, and without
+            any use of what they make: what a classifier takes their pictures for is the chance level of an attack on
+            keys. 0 leaves the level to public examples alone; each costs as much as the generator.
         accomplices: further seats that the same attack takes, each with a generator and a key of its own. An attacker
             who estimates keys mistakes the fakes of the others for somebody's class.
         samples: how many pictures it makes in the end, at least 2.
@@ -73,9 +76,9 @@ class GanAttack(Attack):
 
     Differs from the paper: The generator is trained by Adam and has batch norm; the paper does not say how, its public
     code takes SGD at 0.001 and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for
-    the early stop is not said for keys. Nobody estimates keys there. All attackers of the plain framework pass their
-    fakes off as the same class. A turn has as many steps as its honest owner's, so that one of whole epochs does not
-    quite go through all fakes.
+    the early stop is not said for keys. Nobody estimates keys there, and no random key is compared with. All attackers
+    of the plain framework pass their fakes off as the same class. A turn has as many steps as its honest owner's, so
+    that one of whole epochs does not quite go through all fakes.
 
     References:
         Hitaj, Ateniese and Perez-Cruz, Deep Models Under the GAN, CCS 2017, Algorithm 1; Sariyildiz, Cinbis and Ayday,
@@ -97,6 +100,7 @@ class GanAttack(Attack):
     kept_rounds: int = Field(3, ge=1)
     class_key: Literal["exact", "distance", "random", "estimated"] = "estimated"
     distance: float = Field(1.0, gt=0, le=2)
+    controls: int = Field(1, ge=0)
     accomplices: tuple[str, ...] = ()
     samples: int = Field(500, ge=2)
     pictures: int = Field(8, ge=1)
@@ -132,18 +136,28 @@ class GanAttack(Attack):
                 f"gan needs a generator that was trained from the seat `{view.seat}`. There is none; take a "
                 "participant's seat."
             )
-        generator = restore_generator(self, view.task.shape, Local(view.seat, 0, memory=memory))
+        draws = SeededDraws(rng)
+        inputs, *controls = (
+            draw_samples(
+                restore_generator(self, view.task.shape, Local(view.seat, 0, memory=part)),
+                self.generator.noise,
+                self.samples,
+                draws,
+            ).cpu()
+            for part in (memory, *(part for _, part in sorted(memory.get(CONTROLS, {}).items())))
+        )
         rounds = sorted(map(int, memory["history"]))
         return Samples(
             # The generator learned from everybody who took part: the last round of this seat stands for all.
             keys=(
                 (all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),
             ),
-            inputs=draw_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
+            inputs=inputs,
             label=self.victim_class,
             history=torch.stack([memory["history"][str(number)] for number in rounds]).cpu(),
             rounds=tuple(rounds),
             estimates=_estimates(memory),
+            controls=torch.stack(controls) if controls else None,
         )
 
 

@@ -21,12 +21,16 @@ from leaktight.core.task import Batch
 from leaktight.core.threat import Knows
 from leaktight.defences.key_theory import key_at_distance, random_keys
 from leaktight.learning.client import Client
+from leaktight.learning.optimiser import restore_moments, take_moments
 
 if TYPE_CHECKING:
     from leaktight.attacks.gan import GanAttack
 
 SCOPE = "gan"
 """Where the party keeps what it learned, in the memory of its seat."""
+
+CONTROLS = "controls"
+"""Where it keeps the generators that others are compared with, within that."""
 
 LOOKS = 12
 """Of how many rounds pictures are kept, at most."""
@@ -42,7 +46,8 @@ class GanParty:
     On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an
     honest participant would who also owned the fakes of the last rounds, under a label that nobody else uses. What it
     keeps from turn to turn is in the memory of its seat alone: the generator, what its optimiser remembers, the fakes,
-    pictures of some rounds, and estimates of a key if it makes some.
+    pictures of some rounds, estimates of a key if it makes some, and where there are keys, generators that follow
+    random ones. Nothing of these goes into its answer.
 
     Args:
         attack: the settings.
@@ -71,10 +76,10 @@ class GanParty:
         local.begin(message.round)
         own = local.scope(SCOPE)
         parameters = self.seat.task.model_parameters(message.tensors)
-        generator = restore_generator(self.attack, self.seat.task.shape, own)
         target = self._aim(parameters, own)
-        self._train(generator.to(self.seat.task.device), parameters, target, own)
-        own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
+        generator = self._train(parameters, target, own)
+        if isinstance(target, KeyTarget):
+            self._train_controls(parameters, target, own)
         fakes = draw_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
         own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[
             -self.attack.kept_rounds * len(fakes) :
@@ -152,12 +157,19 @@ class GanParty:
             )
         return keys[0]
 
-    def _train(self, generator: nn.Module, parameters: Tensors, target: Target, own: Local) -> None:
-        """Train the generator in place until its fakes are taken for the victim's class, or for as long as it may."""
+    def _train_controls(self, parameters: Tensors, target: KeyTarget, own: Local) -> None:
+        """Train a generator for each of the random keys to compare with."""
+        for number in range(self.attack.controls):
+            key = random_keys(1, len(target.key), self._chance(f"control {number}")).to(target.key)[0]
+            self._train(parameters, KeyTarget(key, target.other), own.scope(CONTROLS).scope(str(number)))
+
+    def _train(self, parameters: Tensors, target: Target, own: Local) -> nn.Module:
+        """Train the generator until its fakes are taken for what it is after, or for as long as it may; return it."""
         attack, task = self.attack, self.seat.task
+        generator = restore_generator(attack, task.shape, own).to(task.device)
         leaves = dict(generator.named_parameters())
         steps = attack.optimiser.over(leaves.values())
-        _load_state(steps, leaves, own.memory.get("optimiser", {}))
+        restore_moments(steps, leaves, own.memory.get("optimiser", {}))
         streak = 0
         for _ in range(attack.generator_steps):
             outputs = task.forward(
@@ -171,7 +183,9 @@ class GanParty:
             streak = streak + 1 if reached else 0
             if streak >= STREAK:
                 break
-        own.memory["optimiser"] = _save_state(steps, leaves)
+        own.memory["optimiser"] = take_moments(steps, leaves)
+        own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
+        return generator
 
     def _look(self, generator: nn.Module, round: int, own: Local) -> None:
         """Keep pictures of this round, always from the same noise, and the estimate of a key, if the round is sampled.
@@ -222,7 +236,7 @@ def _fake_class(attack: GanAttack, seat: Seat) -> int:
 
 def restore_generator(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module:
     """Return the generator as its memory has it; a new one if there is none."""
-    generator = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator"))
+    generator = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator", *own.path[1:]))
     if "generator" in own.memory:
         generator.load_state_dict(own.memory["generator"])
     return generator
@@ -238,18 +252,3 @@ def draw_samples(generator: nn.Module, noise: int, count: int, draws: Draws) -> 
 def _noise(count: int, length: int, generator: nn.Module, draws: Draws) -> Tensor:
     """Draw noise from U(-1, 1), on the generator's device."""
     return (2 * draws.uniforms((count, length)) - 1).to(next(generator.parameters()).device)
-
-
-def _save_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:
-    """Return what an optimiser remembers of each parameter, by name."""
-    return {
-        name: {key: value.detach().clone() for key, value in steps.state[leaf].items() if isinstance(value, Tensor)}
-        for name, leaf in leaves.items()
-        if leaf in steps.state
-    }
-
-
-def _load_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
-    """Undo `_save_state`."""
-    for name, moments in memory.items():
-        steps.state[leaves[name]] = copy.deepcopy(moments)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.channel import Noise
+from leaktight.core.errors import Refusal
 from leaktight.core.message import Tensors
 
 Moments = Mapping[str, tuple[Tensor, Tensor]]
@@ -36,7 +37,16 @@ class LocalSteps:
 
     @classmethod
     def of(cls, facts: Mapping[str, float]) -> LocalSteps:
-        """Read the facts of a message."""
+        """Read the facts of a message.
+
+        Raises:
+            Refusal: the sender's moments began with an earlier message, so that nobody else can play its steps.
+        """
+        if facts.get("kept_moments"):
+            raise Refusal(
+                "Local steps can be played only if they begin without moments. The participant keeps those of its "
+                "earlier turns; set `moments` of the protocol to `anew`."
+            )
         return cls(
             count=int(facts.get("local_steps", 1)),
             learning_rate=facts.get("learning_rate", 1.0),

@@ -193,6 +193,8 @@ class Samples(Guess):
         rounds: which rounds those were.
         estimates: what it took a class key for on some turns, one row each, the last one last; None if it estimates
             none.
+        controls: what the same attack made without what it knows or learned of a key, (controls, samples, *shape); None
+            where there are no keys.
     """
 
     inputs: Tensor
@@ -200,10 +202,12 @@ class Samples(Guess):
     history: Tensor
     rounds: tuple[int, ...]
     estimates: Tensor | None = None
+    controls: Tensor | None = None
 
     def check(self, attack: str, shape: tuple[int, ...]) -> None:
         """Samples have the task's shape, now and in each round, and are finite."""
-        shapes = self.inputs.shape[1:], self.history.shape[2:]
+        shapes = [self.inputs.shape[1:], self.history.shape[2:]]
+        shapes += [] if self.controls is None else [self.controls.shape[2:]]
         if any(tuple(each) != shape for each in shapes) or len(self.history) != len(self.rounds):
             raise LeaktightError(
                 f"{attack} must make samples of shape {shape}, now and in {len(self.rounds)} rounds. "

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
-from leaktight.core.draws import public_draws
+from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Model, Task
-from leaktight.defences.embedding import EmbeddingHead, inner_products
-from leaktight.defences.key_theory import random_keys
+from leaktight.defences.embedding import EmbeddingHead, Layer, inner_products
+from leaktight.defences.key_theory import effective_length, orthonormal_keys, random_keys
 
 
 class RegularisedModel(Model):
@@ -50,8 +50,14 @@ class ClassKeys(Defence):
     told apart by it. And whoever holds the model before and after an update can estimate keys well enough to draw some
     class of its sender's: attack with `gan`, whose keys are `estimated`.
 
+    With the fixed layer the effective length of keys is \(\min(d, F)\), with F the features that go into it: what a
+    generator follows is a key's image in F numbers, and those of two random keys overlap by about \(1 / \sqrt F\)
+    however long the keys are. LeNet has 84 features, the networks of the public code 256 and 512. Beyond F, widen the
+    network's last layer (or `features`, if what is before it is as wide) before you lengthen keys.
+
     Args:
-        dimensions: d, from 2 to 65,536; the more, the less likely an attacker's own key is near one of these: stronger.
+        dimensions: d, from 2 to 65,536; the more, the less likely an attacker's own key is near one of these: stronger,
+            up to the number of features (`key_theory.effective_length`).
         fixed: whether the last layer is public, drawn from `layer_seed` and not trained: no trainable cost, whatever d
             is.
         features: units of a trained layer with leaky ReLU before the last one; None for none.
@@ -59,6 +65,9 @@ class ClassKeys(Defence):
         scale: s, above 0: a temperature. None for \(\sqrt d\), the length of the Gaussian keys of the paper's
             derivation, under which one learning rate does for all d and for the plain framework; its experiments have
             1, and steps that shrink with \(\sqrt d\).
+        direct: whether the body's features are the embedding, brought to length 1 and otherwise as they are, without a
+            layer of many dimensions: there must be `dimensions` of them.
+        orthonormal: whether a party draws its keys at right angles to each other (by QR); at most `dimensions` classes.
         layer_seed: what the fixed layer and the head's initial weights are drawn from. Public.
 
     Example:
@@ -74,7 +83,8 @@ class ClassKeys(Defence):
     layer norm learns a scale and a shift for each dimension, whose gradients would show the keys; here it learns
     nothing. Its fixed layer is a dense slice of an orthogonal matrix; here it has the same orthonormal columns and size
     of bias, but is a Kronecker product. The regularisation stands in each example's loss, so that a mean over a batch
-    has it once; the public code has none. Where two keys that were revealed for a class differ, the better counts.
+    has it once; the public code has none. Keys at right angles and direct embeddings are those of section 5.5. Where
+    two keys that were revealed for a class differ, the better counts.
 
     References:
         Sariyildiz, Cinbis and Ayday, "Key Protected Classification for Collaborative Learning", Pattern Recognition
@@ -88,6 +98,9 @@ class ClassKeys(Defence):
     features: Annotated[int, Field(ge=1)] | None = None
     weight_decay: float = Field(0.0, ge=0)
     scale: Annotated[float, Field(gt=0)] | None = None
+    # Left out where they are not used, so that settings of before they were there keep their keys.
+    direct: bool = Field(False, exclude_if=lambda direct: not direct)
+    orthonormal: bool = Field(False, exclude_if=lambda orthonormal: not orthonormal)
     layer_seed: int = 0
 
     @property
@@ -101,8 +114,20 @@ class ClassKeys(Defence):
 
     def on_agree(self, task: Task) -> Task:
         """Replace the head by an embedding, and the loss by one with keys that anybody can draw."""
-        head = EmbeddingHead(_width(task), self.features, self.dimensions, self.fixed, self.layer_seed).to(task.device)
-        keys = random_keys(task.classes, self.dimensions, public_draws(self.layer_seed, "public keys")).to(task.device)
+        width = _width(task)
+        if self.direct and (width != self.dimensions or self.features is not None):
+            raise Refusal(
+                f"class_keys embeds directly by as many features as keys have dimensions, {self.dimensions}. The "
+                f"network has {width}; change `dimensions`, leave `features` out, or set `direct` to false."
+            )
+        if self.orthonormal and task.classes > self.dimensions:
+            raise Refusal(
+                f"class_keys needs at least as many dimensions as classes for keys at right angles. Got "
+                f"{self.dimensions} for {task.classes} classes; use longer keys."
+            )
+        layer: Layer = "direct" if self.direct else "fixed" if self.fixed else "learned"
+        head = EmbeddingHead(width, self.features, self.dimensions, layer, self.layer_seed).to(task.device)
+        keys = self._draw_keys(task.classes, public_draws(self.layer_seed, "public keys")).to(task.device)
         return dataclasses.replace(
             task,
             model=Model(task.model.body, head, task.model.normalise),
@@ -118,9 +143,13 @@ class ClassKeys(Defence):
                 "task."
             )
         # Drawn once and kept in memory: where every message has a new key, they could not be drawn again.
-        keys = random_keys(task.classes, self.dimensions, local.fixed_draws(self.kind, "keys"))
+        keys = self._draw_keys(task.classes, local.fixed_draws(self.kind, "keys"))
         local.memory.setdefault("keys", keys.to(task.device))
         head = task.model.head
+        local.notes["class_keys.dimensions"] = float(self.dimensions)
+        if self.fixed and not self.direct:
+            through = min(_width(task), self.features or self.dimensions)
+            local.notes["class_keys.effective_length"] = float(effective_length(self.dimensions, through))
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
         parts = task.model.body, head.trained_part, task.model.normalise
 
@@ -159,6 +188,10 @@ class ClassKeys(Defence):
             return nothing.scatter_reduce(1, labels.expand(len(outputs), -1), outputs @ keys.t(), "amax")
 
         return dataclasses.replace(task, predict=predict)
+
+    def _draw_keys(self, count: int, draws: Draws) -> Tensor:
+        draw = orthonormal_keys if self.orthonormal else random_keys
+        return draw(count, self.dimensions, draws)
 
     def _loss(self, alignments: Tensor) -> Tensor:
         """Return each example's loss, from the inner product of its embedding with its own key."""

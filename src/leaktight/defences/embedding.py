@@ -6,7 +6,7 @@ A learned layer maps them, or a public one that nobody trains.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,9 @@ TINY = 1e-24
 
 FEW = 64
 """Below how many features the fixed layer is dense."""
+
+Layer = Literal["fixed", "learned", "direct"]
+"""How features become embeddings."""
 
 PART = 2048
 """How many dimensions are made at a time: few enough to stay near the processor.
@@ -41,6 +44,18 @@ class Rectified(nn.Module):
         """Return embeddings (examples, dimensions) of length 1."""
         positive = (outputs - outputs.mean(1, keepdim=True)).relu()
         return positive * _inverse((positive * positive).sum(1, keepdim=True))
+
+    def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+        """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
+        return inner_products(self(outputs), keys, weights)
+
+
+class Normalised(nn.Module):
+    """Length 1, and nothing else."""
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        """Return embeddings (examples, dimensions) of length 1."""
+        return outputs * _inverse((outputs * outputs).sum(1, keepdim=True))
 
     def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
@@ -227,21 +242,27 @@ class EmbeddingHead(TrainedHead):
         features: how many come in.
         width: units of the layer before the last; None for no such layer.
         dimensions: how many go out.
-        fixed: whether the last layer is public and fixed.
+        layer: whether the last layer is public and `fixed`, `learned`, or there is none (`direct`).
         seed: what the fixed layer and the initial weights are drawn from.
 
     Example:
-        >>> [name for name, _ in EmbeddingHead(8, 4, 64, fixed=True, seed=0).named_parameters()]
+        >>> [name for name, _ in EmbeddingHead(8, 4, 64, "fixed", seed=0).named_parameters()]
         ['before.0.weight', 'before.0.bias']
     """
 
-    def __init__(self, features: int, width: int | None, dimensions: int, fixed: bool, seed: int) -> None:
+    def __init__(self, features: int, width: int | None, dimensions: int, layer: Layer, seed: int) -> None:
         with public_draws(seed).initialise():
             super().__init__(
                 nn.Sequential(nn.Linear(features, width), nn.LeakyReLU(0.2)) if width else nn.Identity(),
-                nn.Identity() if fixed else nn.Linear(width or features, dimensions),
+                nn.Linear(width or features, dimensions) if layer == "learned" else nn.Identity(),
             )
-        self.public = FixedLayer(width or features, dimensions, seed) if fixed else Rectified()
+        self.public: FixedLayer | Rectified | Normalised = (
+            FixedLayer(width or features, dimensions, seed)
+            if layer == "fixed"
+            else Rectified()
+            if layer == "learned"
+            else Normalised()
+        )
 
     @property
     def trained_part(self) -> TrainedHead:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
 from scipy.special import betaincinv, hyp0f1
 from torch import Tensor
@@ -26,6 +27,23 @@ def random_keys(count: int, dimensions: int, draws: Draws) -> Tensor:
     References: Sariyildiz, Cinbis and Ayday 2020, section 4.3.
     """
     return F.normalize(draws.normals((count, dimensions)), dim=1)
+
+
+def orthonormal_keys(count: int, dimensions: int, draws: Draws) -> Tensor:
+    """Draw keys of length 1 at right angles to each other, one in each row: a slice of a random orthogonal matrix.
+
+    Example:
+        >>> import torch
+        >>> from leaktight.core.draws import public_draws
+        >>> keys = orthonormal_keys(3, 64, public_draws(0))
+        >>> torch.allclose(keys @ keys.t(), torch.eye(3), atol=1e-5)
+        True
+
+    References: Sariyildiz, Cinbis and Ayday 2020, section 5.5.
+    """
+    q, r = torch.linalg.qr(draws.normals((dimensions, count), torch.float64))
+    keys: Tensor = (q * r.diagonal().sign()).t().float().contiguous()
+    return keys
 
 
 def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
@@ -82,6 +100,48 @@ def largest_overlap(dimensions: int, pairs: int = 1, level: float = 0.5) -> floa
     tail = -math.expm1(math.log(level) / pairs)
     shape = (dimensions - 1) / 2
     return 1 - 2 * float(betaincinv(shape, shape, tail))
+
+
+def effective_length(dimensions: int, features: int, fixed: bool = True) -> int:
+    r"""Return the length of keys that protects: \(\min(d, F)\) behind a fixed layer of F features, else d.
+
+    A generator follows the slope of an embedding's inner product with its key, by the features that go into the fixed
+    layer. That is the key's image in F numbers: two random keys of any length have images whose overlap is about
+    \(1 / \sqrt F\) once d is above F. So longer keys are less likely to resemble each other, but from F on a random
+    one drives a generator as near to a true one's direction as before. A layer that is learned has no such bound, and
+    its own gradient shows the keys.
+
+    Args:
+        dimensions: d, the length of keys.
+        features: F, how many numbers go into the fixed layer, or through the narrowest layer before it.
+        fixed: whether the layer is fixed.
+
+    Example:
+        >>> effective_length(16_384, features=84), effective_length(128, features=256)
+        (84, 128)
+
+    Differs from the paper: it takes robustness to grow with d alone (section 4.4).
+    """
+    return min(dimensions, features) if fixed else dimensions
+
+
+def image_overlap(dimensions: int, features: int) -> float:
+    r"""Return the root mean square of the cosine between what two random keys tell a generator behind a fixed layer.
+
+    Of d dimensions an embedding's ReLU leaves half, and their keys' entries go back through a slice of an orthogonal
+    matrix of F columns, so that with \(m = \min(d, F)\) the mean square is about \(1 / m + 1 / d\).
+
+    Args:
+        dimensions: d, the length of keys.
+        features: F, how many numbers go into the fixed layer.
+
+    Example:
+        >>> [round(image_overlap(d, features=84), 2) for d in (128, 1024, 16_384)]
+        [0.14, 0.11, 0.11]
+
+    Differs from the paper: it looks at keys alone, not at what goes back through its fixed layer.
+    """
+    return math.sqrt(1 / effective_length(dimensions, features) + 1 / dimensions)
 
 
 def closest(keys: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from leaktight.findings.flags_coverage import one_message_at_a_time, one_stage_a
 from leaktight.findings.flags_soundness import (
     control_not_exact,
     incomplete,
+    keys_beyond_features,
     noise_is_not_privacy,
     null_above_chance,
     prices_not_paired,
@@ -56,6 +57,7 @@ CHECKS: tuple[Check, ...] = (
     prices_not_paired,
     privacy_without_epsilon,
     noise_is_not_privacy,
+    keys_beyond_features,
     incomplete,
     not_graded,
     without_truth,

@@ -19,6 +19,8 @@ from leaktight.findings.utility import ignorance, utility_name
 from leaktight.statistics.outcomes import MOST_ROWS
 from leaktight.statistics.pooling import high, low
 
+_DIMENSIONS, _EFFECTIVE = "class_keys.dimensions", "class_keys.effective_length"
+
 
 def control_not_exact(records: Sequence[Record]) -> list[Flag]:
     """The control cell's answer is known; if it is not found, the instruments are broken and no other number counts."""
@@ -172,6 +174,25 @@ def noise_is_not_privacy(records: Sequence[Record]) -> list[Flag]:
             "only; trust what attacks get."
         )
     return [Flag("noise_is_not_privacy", said, tuple(record.cell.key for record in noisy), "info")]
+
+
+def keys_beyond_features(records: Sequence[Record]) -> list[Flag]:
+    """Class keys protect as keys of as many dimensions as features go into the fixed layer, if these are fewer."""
+    lengths = {
+        record.cell.key: (record.notes[_DIMENSIONS], record.notes[_EFFECTIVE])
+        for record in _measurements(records)
+        if record.notes.get(_EFFECTIVE, math.inf) < record.notes.get(_DIMENSIONS, 0)
+    }
+    if not lengths:
+        return []
+    longest = max(dimensions for dimensions, _ in lengths.values())
+    effective = min(features for _, features in lengths.values())
+    said = (
+        f"Class keys of {longest:,.0f} dimensions behind {effective:,.0f} features are as long as keys of "
+        f"{effective:,.0f}: a generator follows their image in the features. Widen the network before its fixed layer, "
+        "not the keys."
+    )
+    return [Flag("keys_beyond_features", said, tuple(lengths), "info")]
 
 
 def _only_adds_noise(defence: Defence) -> bool:

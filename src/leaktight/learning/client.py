@@ -21,7 +21,7 @@ from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
 from leaktight.learning.gradient import gradient, require_covered_buffers, require_each_once
-from leaktight.learning.optimiser import Optimiser, Sgd
+from leaktight.learning.optimiser import Optimiser, Sgd, restore_moments, take_moments
 from leaktight.learning.schedule import Schedule, Shuffled
 
 Batching = Literal["schedule", "poisson", "attacked"]
@@ -36,8 +36,8 @@ class Client:
     `local.memory["private"]`.
 
     Differs from the paper: McMahan et al. (2017) take plain local steps. With momentum or Adam, a participant's moments
-    start from zero in every round, those of its private parameters too, because nothing but `Local` outlasts a message.
-    The server's own moments, under `fedsgd`, are kept.
+    start from zero in every round, those of its private parameters too, unless it keeps them: they then lie in
+    `local.memory["moments"]`. The server's own moments, under `fedsgd`, are kept.
 
     Args:
         name: the name it sends under.
@@ -54,6 +54,7 @@ class Client:
         batching: where the examples of a step come from: the `schedule`; `poisson`, each by a draw of its own; or
             `attacked`, the schedule's for a message that only an audit asks for.
         sharing: which part of the parameters it takes over, and which part of an update it hands in.
+        keep_moments: whether what its optimiser remembers of each parameter lasts from round to round.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Client:
     schedule: Schedule = dataclasses.field(default_factory=Shuffled)
     sharing: Sharing = dataclasses.field(default_factory=Sharing)
     batching: Batching = "schedule"
+    keep_moments: bool = False
 
     def __post_init__(self) -> None:
         if self.shares is Kind.GRADIENT and self.local_steps != 1:
@@ -91,6 +93,8 @@ class Client:
         start = self.task.model_parameters(taken, self.local.memory.get("private"))
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.at(message.round).over(leaves.values())
+        if self.keep_moments:
+            restore_moments(steps, leaves, self.local.memory.get("moments", {}))
         before = self.task.model_running(taken)
         running: Tensors = before
         raws, useds, all_masks, batches, shared = [], [], [], [], dict[str, Tensor]()
@@ -106,6 +110,8 @@ class Client:
             batches.append(left.batch)
         end = {name: tensor.detach() for name, tensor in leaves.items()}
         self.local.memory["private"] = {name: end[name] for name in end if self.task.wire(name) is None}
+        if self.keep_moments:
+            self.local.memory["moments"] = take_moments(steps, leaves)
         if self.shares is Kind.UPDATE:
             shared = {name: end[name] - start[name] for name in end}
         shared = {**shared, **{name: running[name] - before[name] for name in running}}
@@ -198,6 +204,8 @@ class Client:
                 "batch_size": float(examples // self.local_steps),
                 **self.optimiser.at(round).facts(),
             }
+            if self.keep_moments and (facts.get("momentum") or facts.get("adaptive")):
+                facts["kept_moments"] = 1.0
         return facts
 
     def _own(self) -> Local:

@@ -277,6 +277,7 @@ class Federated(Staged):
             shares=self.protocol.shares,
             schedule=self.schedule,
             sharing=self.protocol.sharing,
+            keep_moments=self.protocol.keeps_moments,
             batching=self._batching(defence) if batch_size is None else "attacked",
         )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.core.local import Memory
 from leaktight.core.value import Registered
 
 # Left out where there is none, so that settings of before it was there keep their keys.
@@ -108,3 +110,27 @@ class Adam(Optimiser):
     def facts(self) -> dict[str, float]:
         """Say that steps are scaled by moments."""
         return {**super().facts(), "adaptive": 1.0}
+
+
+def take_moments(steps: torch.optim.Optimizer, leaves: Mapping[str, Tensor]) -> Memory:
+    """Return what an optimiser remembers of each parameter, by name.
+
+    Example:
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> steps = Adam().over([weight])
+        >>> weight.sum().backward(), steps.step()
+        (None, None)
+        >>> sorted(take_moments(steps, {"weight": weight})["weight"])
+        ['exp_avg', 'exp_avg_sq', 'step']
+    """
+    return {
+        name: {key: value.detach().clone() for key, value in steps.state[leaf].items() if isinstance(value, Tensor)}
+        for name, leaf in leaves.items()
+        if leaf in steps.state
+    }
+
+
+def restore_moments(steps: torch.optim.Optimizer, leaves: Mapping[str, Tensor], memory: Memory) -> None:
+    """Undo `take_moments`; parameters of which nothing is remembered start anew."""
+    for name, moments in memory.items():
+        steps.state[leaves[name]] = copy.deepcopy(moments)

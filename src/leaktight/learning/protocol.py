@@ -114,6 +114,11 @@ class Protocol(Registered):
         """
         return Sharing()
 
+    @property
+    def keeps_moments(self) -> bool:
+        """Whether what a participant's optimiser remembers lasts from round to round. Here it does not."""
+        return False
+
     def steps(self, examples: int, batch_size: int) -> int:
         """Return how many steps a participant with so many examples and this batch size takes between two messages."""
         return self.local_steps
@@ -190,6 +195,8 @@ class RoundRobin(Protocol):
         clip: \(\gamma\), what each entry of an update is bounded to, above 0; None bounds nothing.
         local_epochs: how many times a participant passes over its own data between two messages, in place of
             `local_steps`.
+        moments: whether the momentum or Adam's moments of a participant start `anew` in each of its turns, or are
+            `kept`, by the participant, from its last one.
 
     Example:
         >>> RoundRobin(local_epochs=2).steps(examples=70, batch_size=32), RoundRobin(local_steps=3).steps(70, 32)
@@ -198,8 +205,9 @@ class RoundRobin(Protocol):
         [[1, 2, 0], [2, 0, 1]]
 
     Differs from the paper: no participant starts before the one before it is done (no asynchronous order). A defence
-    acts on what is left after choice and bound. What an examples' pass does not fill a batch with is left out of it.
-    More in `Sharing`.
+    acts on what is left after choice and bound. The public code of class keys has one optimiser for all participants,
+    whose moments know of everybody's steps; here each keeps its own. What an examples' pass does not fill a batch with
+    is left out of it. More in `Sharing`.
 
     References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning, section 5; Sariyildiz et al. 2020, Key
     Protected Classification for Collaborative Learning, section 3.1 and Algorithm 1.
@@ -215,6 +223,12 @@ class RoundRobin(Protocol):
     choice: Choice = Field("largest", exclude_if=lambda choice: choice == "largest")
     clip: Annotated[float, Field(gt=0)] | None = Field(None, exclude_if=lambda clip: clip is None)
     local_epochs: Annotated[int, Field(ge=1)] | None = Field(None, exclude_if=lambda epochs: epochs is None)
+    moments: Literal["anew", "kept"] = Field("anew", exclude_if=lambda moments: moments == "anew")
+
+    @property
+    def keeps_moments(self) -> bool:
+        """Whether moments are kept."""
+        return self.moments == "kept"
 
     @property
     def sharing(self) -> Sharing:

@@ -5,7 +5,13 @@ from leaktight.metrics.above_chance import PSNRAboveChance
 from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.exactness import ExactShare, FalseAnswers
-from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
+from leaktight.metrics.generated import (
+    Recognised,
+    RecognisedAny,
+    RecognisedBest,
+    RecognisedConfidence,
+    RecognisedMedian,
+)
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
 from leaktight.metrics.key_cosine import KeyCosine
 from leaktight.metrics.labels import LabelDistance
@@ -16,6 +22,7 @@ from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.metrics.property_auc import PropertyAuc
+from leaktight.metrics.sample_distance import MeanPicture, NearestAny, NearestPrivate, SampleDiversity
 from leaktight.metrics.search_gap import SearchGap
 from leaktight.metrics.statistics_error import StatisticsError, statistics_error
 from leaktight.metrics.tracing import TracingDistance, trace
@@ -32,6 +39,8 @@ __all__ = [
     "LabelDistance",
     "LeakAUC",
     "LeakAUCPasses",
+    "MeanPicture",
+    "NearestAny",
     "NearestPrivate",
     "NormHistogram",
     "PSNRAboveChance",
@@ -40,7 +49,9 @@ __all__ = [
     "PropertyAuc",
     "Recognised",
     "RecognisedAny",
+    "RecognisedBest",
     "RecognisedConfidence",
+    "RecognisedMedian",
     "ReconstructionStatement",
     "RelativeRMSE",
     "SampleDiversity",
@@ -67,14 +78,17 @@ def standard() -> tuple[Metric, ...]:
         ['reconstruction_statement', 'tracing_distance', 'search_gap', 'perturbation']
         >>> [metric.kind for metric in standard()][9:13]
         ['leak_auc', 'leak_auc_passes', 'norm_histogram', 'property_auc']
-        >>> [metric.kind for metric in standard()][13:19]
-        ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity', 'key_cosine']
-        >>> [metric.kind for metric in standard()][19:]
+        >>> [metric.kind for metric in standard()][13:18]
+        ['recognised', 'recognised_any', 'recognised_confidence', 'recognised_median', 'recognised_best']
+        >>> [metric.kind for metric in standard()][18:23]
+        ['nearest_private', 'nearest_any', 'mean_picture', 'sample_diversity', 'key_cosine']
+        >>> [metric.kind for metric in standard()][23:]
         ['exact_share', 'false_answers', 'statistics_error']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), LeakAUCPasses(), NormHistogram(), PropertyAuc()
-    samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity(), KeyCosine()
+    recognised = Recognised(), RecognisedAny(), RecognisedConfidence(), RecognisedMedian(), RecognisedBest()
+    samples = NearestPrivate(), NearestAny(), MeanPicture(), SampleDiversity(), KeyCosine()
     exact = ExactShare(), FalseAnswers()
     return (
         *images,
@@ -83,6 +97,7 @@ def standard() -> tuple[Metric, ...]:
         TracingDistance(),
         SearchGap(),
         *messages,
+        *recognised,
         *samples,
         *exact,
         StatisticsError(),

@@ -7,7 +7,6 @@ from public examples, and by their distance to the examples of the class that th
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal, final
 
@@ -17,16 +16,13 @@ from torch import Tensor
 from leaktight.core.attack import Guess, Samples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Direction, Metric, Reading
-from leaktight.core.random import Stream, draw, stream
+from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import resample_messages
 from leaktight.metrics.pairing import is_image
 from leaktight.metrics.recogniser import recogniser
 from leaktight.statistics.interval import wilson
-
-_TINY = 1e-12
-_DEALS = 100
 
 
 class Generated(Metric):
@@ -64,8 +60,8 @@ class Recognised(Generated):
     .. math:: \frac{1}{n} \sum_i [\arg\max_c p_c(x_i) = v]
 
     The classifier is learned once from public examples (`metrics.recogniser`). It may also say that a picture shows
-    nothing. The chance level is the share of all public examples that it assigns to the class. The interval is
-    Wilson's.
+    nothing. The chance level is the share of all public examples that it assigns to the class, or of what the attack
+    made with a random key, whichever is more. The interval is Wilson's.
 
     Example:
         >>> Recognised().leaks, Recognised.claim
@@ -87,19 +83,22 @@ class Recognised(Generated):
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known = recogniser(public)
-        recognised, usual = (
-            _is_label(known.probabilities(inputs), guess.label) for inputs in (guess.inputs, public.inputs)
+        recognised, *usual = (
+            _is_label(known.probabilities(inputs), guess.label)
+            for inputs in (guess.inputs, public.inputs, *_controls(guess))
         )
         low, high = wilson(recognised.sum().item(), len(recognised))
-        return _reading(self, recognised, low, high, chance=usual.mean().item())
+        return sample_reading(self, recognised, low, high, chance=_largest_mean(usual))
 
 
 class RecognisedAny(Generated):
     r"""The share of samples that the classifier of `Recognised` assigns to any class that the attacked parties hold.
 
     Who has no key of the class that it is after may hit upon another one of theirs, which `recognised` alone would call
-    a failure. The chance level is the share of all public examples that it assigns to one of their classes; the
-    interval is Wilson's.
+    a failure. But a classifier assigns many a picture to some class that shows nothing of anybody's, and a generator
+    that makes one picture only is assigned wholly or not at all. So the chance level is the share of all public
+    examples that it assigns to one of their classes, or of what the same attack made with a random key (`controls` of
+    `gan`), whichever is more. The interval is Wilson's, over samples: one training run proves little.
 
     Example:
         >>> print(RecognisedAny())
@@ -120,13 +119,13 @@ class RecognisedAny(Generated):
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
-        known, classes = recogniser(public), torch.cat([batch.labels.cpu() for batch in _own_batches(truth)])
-        recognised, usual = (
+        known, classes = recogniser(public), torch.cat([batch.labels.cpu() for batch in own_batches(truth)])
+        recognised, *usual = (
             torch.isin(known.probabilities(inputs).argmax(1), classes).double()
-            for inputs in (guess.inputs, public.inputs)
+            for inputs in (guess.inputs, public.inputs, *_controls(guess))
         )
         low, high = wilson(recognised.sum().item(), len(recognised))
-        return _reading(self, recognised, low, high, chance=usual.mean().item())
+        return sample_reading(self, recognised, low, high, chance=_largest_mean(usual))
 
 
 class RecognisedConfidence(Generated):
@@ -134,7 +133,8 @@ class RecognisedConfidence(Generated):
 
     .. math:: \frac{1}{n} \sum_i p_v(x_i)
 
-    The chance level is the mean probability of the class over all public examples. The interval resamples samples.
+    The chance level is the mean probability of the class over all public examples, or over what the attack made with a
+    random key, whichever is more. The interval resamples samples.
 
     Example:
         >>> print(RecognisedConfidence())
@@ -152,130 +152,97 @@ class RecognisedConfidence(Generated):
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean probability."""
         known = recogniser(public)
-        sure, usual = (known.probabilities(inputs)[:, guess.label].double() for inputs in (guess.inputs, public.inputs))
+        sure, *usual = (
+            known.probabilities(inputs)[:, guess.label].double()
+            for inputs in (guess.inputs, public.inputs, *_controls(guess))
+        )
         low, high = resample_messages(self, sure, torch.arange(len(sure)), rng)
-        return _reading(self, sure, low, high, chance=usual.mean().item())
+        return sample_reading(self, sure, low, high, chance=_largest_mean(usual))
 
 
-class NearestPrivate(Generated):
-    r"""How much nearer samples come to private examples of the class than to public ones.
+class RecognisedOverRounds(Generated):
+    """Judges the samples of all rounds that were kept. Write `summarise`.
 
-    With P private and Q public examples of the class, equally many, drawn at random from what there is,
-
-    .. math:: \frac1n \sum_i \frac{a_i}{a_i + b_i}, \qquad a_i = \min_{p \in P} \lVert x_i - p \rVert, \quad
-        b_i = \min_{q \in Q} \lVert x_i - q \rVert .
-
-    The chance level is 1/2: pictures of the class that are nobody's in particular come as near to one as to the other.
-    At 0 the samples are private examples; a value below 1/2 means that the generator learned more than the class. The
-    interval is the normal one, \(\pm 1.96 s\), where \(s^2\) is the variance of the mean over samples plus that over
-    random deals of all 2 |P| examples into two sets: where all samples are one picture, the second is all there is.
-
-    Example:
-        >>> NearestPrivate().leaks
-        'low'
-
-    Differs from the paper: It has no such number.
+    A game between generator and model goes back and forth: read at its end alone, an attack may look like a success or
+    like a failure by luck.
     """
 
-    kind: Literal["nearest_private"] = "nearest_private"
-    title: ClassVar[str] = "nearness to private images"
-    leaks: ClassVar[Direction] = "low"
-
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
-        """Return the mean share of distances."""
-        private, others = _private_examples(self, guess, truth), public.inputs[public.labels == guess.label]
-        count = min(len(private), len(others))
-        pick = stream(rng.initial_seed(), self.kind)
-        examples = torch.cat([_some(inputs, count, pick) for inputs in (private, others)])
-        apart = _distances(guess.inputs, examples)
-        share = _share(apart, torch.arange(2 * count))
-        deals = [_share(apart, torch.randperm(2 * count, generator=pick)).mean() for _ in range(_DEALS)]
-        value = share.mean().item()
-        margin = 1.96 * math.sqrt(share.var().item() / len(share) + torch.stack(deals).var().item())
-        return _reading(self, share, max(0.0, value - margin), value + margin, chance=0.5)
-
-
-class SampleDiversity(Generated):
-    r"""How much samples differ, relative to the private examples of the class: 0 if the generator makes one picture.
-
-    .. math:: \frac{\frac{1}{n (n - 1)} \sum_{i \neq j} \lVert x_i - x_j \rVert}
-        {\frac{1}{m (m - 1)} \sum_{i \neq j} \lVert p_i - p_j \rVert}
-
-    Pictures of noise differ as well, so this is no leakage by itself: read it beside `recognised`. A collapsed
-    generator tells what one example of the class may look like; one near 1 tells how they vary. The chance level 0 is
-    that of collapse. The interval is the normal one of a mean over pairs, \(\pm 1.96 \cdot 2 s / \sqrt n\) with s the
-    standard deviation of each sample's mean distance to the others.
-
-    Example:
-        >>> SampleDiversity().leaks is None
-        True
-
-    Differs from the paper: It says that generators collapse, and shows pictures.
-
-    References:
-        Hoeffding, A Class of Statistics with Asymptotically Normal Distribution, 1948, for the interval.
-    """
-
-    kind: Literal["sample_diversity"] = "sample_diversity"
-    title: ClassVar[str] = "diversity of samples"
     leaks: ClassVar[Direction | None] = None
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
-        """Return the relative mean distance."""
-        real = _some(_private_examples(self, guess, truth), len(guess.inputs), stream(rng.initial_seed(), self.kind))
-        if len(guess.inputs) < 2 or len(real) < 2:
-            raise Refusal(f"{self.kind} needs at least 2 samples and 2 private examples of class {guess.label}.")
-        each = _spread(guess.inputs) / _spread(real).mean().clamp_min(_TINY)
-        margin = 2 * 1.96 * each.std().item() / math.sqrt(len(each))
-        value = each.mean().item()
-        return _reading(self, each, max(0.0, value - margin), value + margin, chance=0.0)
+        """Return the share in the round that counts; `each` has those of all rounds."""
+        known = recogniser(public)
+        each = torch.stack([_is_label(known.probabilities(inputs), guess.label).mean() for inputs in guess.history])
+        reading = sample_reading(self, each, None, None, chance=None)
+        return reading.model_copy(update={"value": self.summarise(each)})
+
+    @abc.abstractmethod
+    def summarise(self, shares: Tensor) -> float:
+        """Return what stands for all rounds."""
+
+
+class RecognisedMedian(RecognisedOverRounds):
+    """The share of samples that are recognised as the class in the median round of those that were kept.
+
+    Example:
+        >>> print(RecognisedMedian())
+        recognised_median
+
+    Differs from the paper: It looks at the end alone.
+    """
+
+    kind: Literal["recognised_median"] = "recognised_median"
+    title: ClassVar[str] = "samples recognised, median round"
+
+    def summarise(self, shares: Tensor) -> float:
+        """Return the median."""
+        return shares.median().item()
+
+
+class RecognisedBest(RecognisedOverRounds):
+    """The share of samples that are recognised as the class in the best round of those that were kept.
+
+    Only who knows the truth can name that round: an attacker does at most so well.
+
+    Example:
+        >>> print(RecognisedBest())
+        recognised_best
+
+    Differs from the paper: It looks at the end alone.
+    """
+
+    kind: Literal["recognised_best"] = "recognised_best"
+    title: ClassVar[str] = "samples recognised, best round"
+
+    def summarise(self, shares: Tensor) -> float:
+        """Return the largest."""
+        return shares.max().item()
+
+
+def _controls(guess: Samples) -> tuple[Tensor, ...]:
+    """Return what the attack made with each random key."""
+    return () if guess.controls is None else tuple(guess.controls)
+
+
+def _largest_mean(shares: Sequence[Tensor]) -> float:
+    return max(share.mean().item() for share in shares)
 
 
 def _is_label(probabilities: Tensor, label: int) -> Tensor:
     return (probabilities.argmax(1) == label).double()
 
 
-def _own_batches(truth: Sequence[GroundTruth]) -> list[Batch]:
+def own_batches(truth: Sequence[GroundTruth]) -> list[Batch]:
     """Return the attacked parties' own examples; of a party that wrote down no more, those behind its message."""
     return [ground_truth.raw if ground_truth.owned is None else ground_truth.owned for ground_truth in truth]
 
 
-def _private_examples(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:
-    """Return the attacked parties' own examples of the class."""
-    examples = [batch.inputs[batch.labels == guess.label].cpu() for batch in _own_batches(truth)]
-    if not sum(map(len, examples)):
-        raise Refusal(
-            f"{metric.kind} needs private examples of class {guess.label}. None of the attacked parties holds one."
-        )
-    return torch.cat(examples)
-
-
-def _some(inputs: Tensor, count: int, rng: Stream) -> Tensor:
-    return inputs.cpu()[draw(torch.arange(len(inputs)), min(count, len(inputs)), rng)]
-
-
-def _rows(inputs: Tensor) -> Tensor:
-    return inputs.detach().cpu().double().clamp(0, 1).flatten(1)
-
-
-def _distances(images: Tensor, others: Tensor) -> Tensor:
-    # The quick way by squares is off by a rounding error where the distance is zero.
-    return torch.cdist(_rows(images), _rows(others), compute_mode="donot_use_mm_for_euclid_dist")
-
-
-def _share(apart: Tensor, order: Tensor) -> Tensor:
-    """Return each sample's distance to the nearest of the first half, as a share of the sum with the second."""
-    first, second = (apart[:, part].min(1).values for part in order.chunk(2))
-    both = first + second
-    return torch.where(both > 0, first / both.clamp_min(_TINY), 0.5)
-
-
-def _spread(images: Tensor) -> Tensor:
-    """Return each image's mean distance to the others."""
-    return _distances(images, images).sum(1) / (len(images) - 1)
-
-
-def _reading(metric: Metric, each: Tensor, low: float | None, high: float | None, chance: float) -> Reading:
+def sample_reading(
+    metric: Metric, each: Tensor, low: float | None, high: float | None, chance: float | None
+) -> Reading:
+    """Return a metric's reading of samples, from the value of each."""
     return Reading(
         name=metric.kind,
         value=each.mean().item(),

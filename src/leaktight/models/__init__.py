@@ -13,6 +13,7 @@ from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
 from leaktight.models.network import Network
 from leaktight.models.obstacles import obstacles
+from leaktight.models.resnet10 import ResNet10
 from leaktight.models.resnet20 import ResNet20
 from leaktight.models.stack import FaceAlexNet, VGG11Net
 from leaktight.models.text import from_text
@@ -34,6 +35,7 @@ __all__ = [
     "InMemory",
     "LeNet",
     "Network",
+    "ResNet10",
     "ResNet20",
     "Top",
     "VGG11Net",

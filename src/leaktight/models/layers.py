@@ -11,7 +11,7 @@ from torch import nn
 from leaktight.core.training_mode import BatchNorm
 
 Activation = Literal["sigmoid", "tanh", "relu", "gelu"]
-Norm = Literal["group", "batch", "running", "none"]
+Norm = Literal["group", "instance", "batch", "running", "none"]
 
 _ACTIVATIONS: dict[Activation, Callable[[], nn.Module]] = {
     "sigmoid": nn.Sigmoid,
@@ -58,9 +58,9 @@ def norm(name: Norm, channels: int) -> nn.Module:
     """Return a norm for this many channels; all but `running` treat each example by itself.
 
     Args:
-        name: `group` for up to 32 groups of at least 4 channels each; `batch` for batch norm in evaluation mode;
-            `running` for batch norm in training mode, which normalises by the batch and whose running statistics go
-            out along with every message; `none`.
+        name: `group` for up to 32 groups of at least 4 channels each; `instance` for one group for each channel, with a
+            scale and a shift; `batch` for batch norm in evaluation mode; `running` for batch norm in training mode,
+            which normalises by the batch and whose running statistics go out along with every message; `none`.
         channels: how many channels come in.
 
     Example:
@@ -71,6 +71,8 @@ def norm(name: Norm, channels: int) -> nn.Module:
         return FixedBatchNorm(channels)
     if name == "running":
         return BatchNorm(nn.BatchNorm2d(channels))
+    if name == "instance":
+        return nn.GroupNorm(channels, channels)
     if name == "group":
         return nn.GroupNorm(math.gcd(channels, max(1, min(32, channels // 4))), channels)
     return nn.Identity()

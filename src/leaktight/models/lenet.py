@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from torch import nn
 
-from leaktight.models.layers import Activation, activation
+from leaktight.models.layers import Activation, Norm, activation, norm
 from leaktight.models.network import Network
+
+Units = Annotated[int, Field(ge=1)]
 
 
 class LeNet(Network):
@@ -20,6 +23,10 @@ class LeNet(Network):
 
     Args:
         activation: after each convolution and hidden linear layer.
+        norm: of the convolutions, before their activation: `none` (default), `group`, `instance`, or `batch` for batch
+            norm in evaluation mode.
+        channels: of the two convolutions.
+        linear: units of the two hidden linear layers.
 
     Example:
         >>> model = LeNet().build((1, 28, 28), classes=10, seed=0)
@@ -37,22 +44,32 @@ class LeNet(Network):
 
     kind: Literal["lenet"] = "lenet"
     activation: Activation = "tanh"
+    # Left out where they are the paper's, so that settings of before they were there keep their keys.
+    norm: Norm = Field("none", exclude_if=lambda name: name == "none")
+    channels: tuple[Units, Units] = Field((6, 16), exclude_if=lambda channels: channels == (6, 16))
+    linear: tuple[Units, Units] = Field((120, 84), exclude_if=lambda units: units == (120, 84))
 
     def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
         """Return the two convolutions with two linear layers, and the linear head."""
         channels, height, width = self.image(shape, smallest=12)
         padding = 2 if min(height, width) < 32 else 0
         height, width = (((size + 2 * padding - 4) // 2 - 4) // 2 for size in (height, width))
+        few, more = self.channels
         layers: OrderedDict[str, nn.Module] = OrderedDict()
-        layers["conv1"] = nn.Conv2d(channels, 6, 5, padding=padding)
+        layers["conv1"] = nn.Conv2d(channels, few, 5, padding=padding)
+        if self.norm != "none":
+            layers["norm1"] = norm(self.norm, few)
         layers[f"{self.activation}1"] = activation(self.activation)
         layers["pool1"] = nn.AvgPool2d(2)
-        layers["conv2"] = nn.Conv2d(6, 16, 5)
+        layers["conv2"] = nn.Conv2d(few, more, 5)
+        if self.norm != "none":
+            layers["norm2"] = norm(self.norm, more)
         layers[f"{self.activation}2"] = activation(self.activation)
         layers["pool2"] = nn.AvgPool2d(2)
         layers["flatten"] = nn.Flatten()
-        layers["linear1"] = nn.Linear(16 * height * width, 120)
+        first, last = self.linear
+        layers["linear1"] = nn.Linear(more * height * width, first)
         layers[f"{self.activation}3"] = activation(self.activation)
-        layers["linear2"] = nn.Linear(120, 84)
+        layers["linear2"] = nn.Linear(first, last)
         layers[f"{self.activation}4"] = activation(self.activation)
-        return nn.Sequential(layers), nn.Linear(84, classes)
+        return nn.Sequential(layers), nn.Linear(last, classes)

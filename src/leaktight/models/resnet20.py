@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from leaktight.models.layers import Norm, he, norm
+from leaktight.models.layers import Activation, Norm, activation, he, norm
 from leaktight.models.network import Network
 
 _STAGES = (16, 32, 64)
@@ -17,9 +17,17 @@ _BLOCKS = 3
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions around a shortcut without parameters (option A): every other pixel, new channels zero."""
+    """Two 3x3 convolutions around a shortcut without parameters (option A): every other pixel, new channels zero.
 
-    def __init__(self, channels: int, wanted: int, stride: int, kind: Norm) -> None:
+    Args:
+        channels: how many come in.
+        wanted: how many go out.
+        stride: of the first convolution.
+        kind: the norm after each convolution.
+        end: the activation of the sum.
+    """
+
+    def __init__(self, channels: int, wanted: int, stride: int, kind: Norm, end: Activation = "relu") -> None:
         super().__init__()
         biased = kind == "none"
         self.conv1 = nn.Conv2d(channels, wanted, 3, stride=stride, padding=1, bias=biased)
@@ -27,13 +35,15 @@ class Block(nn.Module):
         self.conv2 = nn.Conv2d(wanted, wanted, 3, padding=1, bias=biased)
         self.norm2 = norm(kind, wanted)
         self.stride, self.added = stride, wanted - channels
+        self.end = activation(end)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return relu(shortcut + convolutions)."""
+        """Return the activation of shortcut + convolutions."""
         hidden = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(inputs)))))
         shortcut = inputs[..., :: self.stride, :: self.stride]
         before = self.added // 2
-        return F.relu(hidden + F.pad(shortcut, (0, 0, 0, 0, before, self.added - before)))
+        outputs: Tensor = self.end(hidden + F.pad(shortcut, (0, 0, 0, 0, before, self.added - before)))
+        return outputs
 
 
 class ResNet20(Network):

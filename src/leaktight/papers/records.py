@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 
+Purpose = Literal["measure", "control", "null"]
 Readings = dict[int, Reading]
 """One reading for each seed that has it."""
 
@@ -17,20 +18,23 @@ class Records:
     """One line for each measured cell; a question that no line answers is an error, not an empty answer.
 
     The columns are the name of the audit, the fields of a cell (`label`, `defence`, `stage`, `batch_size`, `seed`) and
-    those of its scenario (`model`, `rounds`, `participants`). Controls and null views are no measurements and are left
-    to the report.
+    those of its scenario (`model`, `rounds`, `participants`). Controls and null views are no measurements: controls are
+    left to the report, and null views are in `nulls`.
 
     A number may be missing for a good reason. Whoever allows that says so: `done` leaves out cells that were refused or
     failed, and `optional` allows a done cell to lack a reading, such as the accuracy of a training run that diverged.
 
     Args:
         audits: the records of each audit by its name.
+        purpose: of which cells.
     """
 
-    def __init__(self, audits: Mapping[str, Iterable[Record]]) -> None:
+    def __init__(self, audits: Mapping[str, Iterable[Record]], purpose: Purpose = "measure") -> None:
+        self._whole = {name: tuple(records) for name, records in audits.items()}
+        self._purpose = purpose
         self._audits = {
-            name: tuple(record for record in records if record.cell.purpose == "measure")
-            for name, records in audits.items()
+            name: tuple(record for record in records if record.cell.purpose == purpose)
+            for name, records in self._whole.items()
         }
 
     def __iter__(self) -> Iterator[Record]:
@@ -53,7 +57,8 @@ class Records:
             {
                 name: [record for record in self._audits[name] if _matches(record, columns)]
                 for name in audits or self._audits
-            }
+            },
+            self._purpose,
         )
         if not len(selected):
             wanted = ", ".join(f"{name}={value!s}" for name, value in columns.items())
@@ -69,8 +74,17 @@ class Records:
             {
                 name: [record for record in records if record.status is Status.DONE]
                 for name, records in self._audits.items()
-            }
+            },
+            self._purpose,
         )
+
+    @property
+    def nulls(self) -> Records:
+        """The same attacks where honest parties send noise, so that there is nothing to find; perhaps none.
+
+        Ask it before `where`.
+        """
+        return Records(self._whole, "null")
 
     def by_seed(self) -> dict[int, Record]:
         """Return the record of each seed; raise an error where several cells have the same seed."""

@@ -5,6 +5,7 @@ from leaktight.probes.class_gradients import ClassGradients
 from leaktight.probes.counterfactual import Counterfactual
 from leaktight.probes.learning_curve import LearningCurve
 from leaktight.probes.mutual_information import MutualInformation
+from leaktight.probes.participant_accuracy import ParticipantAccuracy
 from leaktight.probes.privacy_score import PrivacyScore
 from leaktight.probes.remaining_leak import RemainingLeak
 from leaktight.probes.sensitivity import Sensitivity
@@ -18,6 +19,7 @@ __all__ = [
     "Counterfactual",
     "LearningCurve",
     "MutualInformation",
+    "ParticipantAccuracy",
     "PrivacyScore",
     "RemainingLeak",
     "Sensitivity",

@@ -23,8 +23,14 @@ from leaktight.report.pictures import data_address
 
 MOST_ROUNDS = 7
 GAP = 2
-SCORES = {RECOGNISED: percent, ANY_CLASS: percent, "recognised_confidence": percent}
-PLAIN = ("nearest_private", "sample_diversity")
+SCORES = {
+    RECOGNISED: percent,
+    ANY_CLASS: percent,
+    "recognised_confidence": percent,
+    "recognised_median": percent,
+    "recognised_best": percent,
+}
+PLAIN = ("nearest_private", "nearest_any", "mean_picture", "sample_diversity")
 KEY_COSINE = "key_cosine"
 
 
@@ -120,7 +126,7 @@ def _strip(images: Tensor) -> str:
 
 
 def _line(row: Row) -> dict[str, object]:
-    # What is judged, and in which training: the class asked for over all, whichever class where most samples show one.
+    # What is judged: the class asked for, and whichever class of the attacked.
     judged: list[Reading | None] = [row.reading(RECOGNISED), any_class(row)]
     cells = [format_reading(row.reading(name), show) for name, show in SCORES.items()]
     cells += [format_reading(row.reading(name), _hundredth) for name in PLAIN]

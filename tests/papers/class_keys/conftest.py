@@ -21,10 +21,13 @@ from leaktight.papers import Order, Paper
 from leaktight.papers.class_keys import PAPER
 from leaktight.papers.class_keys.scales import Scope, scope_of
 from leaktight.papers.paper import Plans
+from leaktight.probes import ParticipantAccuracy
 
 
 def share(attack: GanAttack, cell: Cell) -> float:
     """Return which share of samples an answer says was recognised: by how near the attacker's key is."""
+    if cell.purpose == "null":
+        return 0.02
     if not isinstance(cell.defence, ClassKeys):
         return {"none": 0.9, "polarization": 0.8, "top_k": 0.7, "gaussian_noise": 0.6}[cell.defence.kind]
     if attack.class_key == "distance":
@@ -40,6 +43,8 @@ def _answer(cell: Cell) -> Record:
     keyed = isinstance(cell.defence, ClassKeys)
     accuracy = 0.9 + cell.scenario.rounds / 10_000 - 0.01 * keyed + cell.seed / 1000
     found = [Reading(name="accuracy", value=accuracy)]
+    if isinstance(cell.probe, ParticipantAccuracy):
+        found.append(Reading(name="participant_accuracy", value=accuracy + 0.05))
     if isinstance(cell.probe, Attempt):
         assert isinstance(cell.probe.attack, GanAttack)
         value = share(cell.probe.attack, cell)
@@ -47,9 +52,15 @@ def _answer(cell: Cell) -> Record:
             Reading(name="recognised", value=value + cell.seed / 1000, chance=0.1),
             Reading(name="recognised_any", value=value + cell.seed / 1000, chance=0.5),
             Reading(name="recognised_confidence", value=value / 2),
+            Reading(name="recognised_median", value=value / 2),
+            Reading(name="recognised_best", value=value),
             Reading(name="nearest_private", value=0.5, chance=0.5),
+            Reading(name="nearest_any", value=0.5, chance=0.5),
+            Reading(name="mean_picture", value=1.2, chance=1.0),
             Reading(name="sample_diversity", value=0.3, chance=0.0),
         ]
+        if cell.probe.attack.class_key == "estimated":
+            found.append(Reading(name="key_cosine", value=0.02 + cell.seed / 1000, chance=0.04))
     return Record(cell=cell, status=Status.DONE, readings=tuple(found))
 
 

@@ -25,7 +25,11 @@ def test_the_attack_must_succeed_where_scores_are_known(
 
 
 @pytest.mark.parametrize(
-    ("words", "column"), [("the victim's class", "recognised"), ("any class of the victim", "recognised_any")]
+    ("words", "column"),
+    [
+        ("the victim's class", "recognised"),
+        ("any class of the victim beyond those of another random key", "beyond_any"),
+    ],
 )
 def test_random_keys_must_stop_it_from_4096_dimensions_on(
     tables: Tables, words: str, column: str, find_check: Callable[..., Check]
@@ -47,7 +51,7 @@ def test_keys_are_estimated_for_the_same_victims(plans: Plans, attacks: Callable
     assert estimated.grid == plans["digits-guessed-1"].grid
     assert estimated.defences == (ClassKeys(dimensions=4096),)
     assert not estimated.bare
-    assert [one.class_key for one in attacks(plans, "digits-crowd").values()] == ["random"]
+    assert [one.class_key for one in attacks(plans, "digits-crowd-0").values()] == ["random"]
 
 
 def test_numbers_are_means_over_seeds_with_their_intervals(tables: Tables) -> None:
@@ -58,13 +62,16 @@ def test_numbers_are_means_over_seeds_with_their_intervals(tables: Tables) -> No
     assert low is not None
     assert high is not None
     assert low < 0.906 < high
-    assert row["chance"] == pytest.approx(0.1)
+    assert row["recognised_chance"] == pytest.approx(0.1)
+    # Of every number of any class the one of guessing is taken off, seed by seed.
+    assert row["beyond_any"] == pytest.approx(0.406)
 
 
 def test_experiments_are_told_apart(tables: Tables) -> None:
     found = {(row["experiment"], row["dimensions"]): number(row, "recognised") for row in tables["experiments"]}
     assert found == pytest.approx(
         {
+            ("null: noise for updates", 0): 0.026,
             ("plain", 0): 0.906,
             ("I: exact key", 4096): 0.956,
             ("III: random key", 128): 8 / 128 + 0.006,

@@ -14,15 +14,18 @@ from leaktight.papers.row import CLAIM
 
 def test_each_claim_is_checked_once(tables: Tables) -> None:
     names = [check.name for check in PAPER.checks(tables)]
-    assert len(set(names)) == len(names) == 20
-    assert all(check.holds for check in PAPER.checks(tables))
+    assert len(set(names)) == len(names) == 26
+    # Behind a fixed layer longer keys do not tell a generator less, whatever the cells answer.
+    failing = [check.name for check in PAPER.checks(tables) if not check.holds]
+    assert len(failing) == 3
+    assert all(name.startswith("Overlap of what two random keys tell a generator") for name in failing)
 
 
 def test_gaps_never_hold(answered: Callable[..., Records], setup: Any) -> None:
     checks = PAPER.checks(PAPER.tables(setup, answered(lambda cell: True)))
     # What follows from keys alone needs no record.
-    assert sum(check.holds for check in checks) == 3
-    assert len(checks) == 20
+    assert sum(check.holds for check in checks) == 4
+    assert len(checks) == 26
 
 
 def test_a_reader_is_told_how_samples_are_scored_and_settings_were_chosen() -> None:
@@ -39,9 +42,9 @@ def test_where_each_seed_has_a_class_of_its_own_it_is_said(sets: str) -> None:
     assert not any("Olivetti Faces" in note for note in notes)
 
 
-def test_faces_that_are_there_are_said_to_be_smaller(faces: str) -> None:
+def test_of_faces_that_are_there_it_is_said_how_few_their_recognisers_know(faces: str) -> None:
     order = Order(scale="small", data=faces)
-    assert any("Olivetti Faces are brought to 32x32" in note for note in PAPER.remarks(Order(), scope_of(order)))
+    assert any("recognisers know three pictures a person" in note for note in PAPER.remarks(Order(), scope_of(order)))
 
 
 def test_the_full_experiment_was_chosen_by_nothing_of_ours(sets: str) -> None:
@@ -66,10 +69,11 @@ def test_each_part_has_a_plan_and_each_attack_one_for_each_seed(plans: Plans) ->
     assert list(plans) == [
         *("digits-learning", "digits-participants"),
         *(f"digits-{part}-{repeat}" for part in ("guessed", "known", "estimated") for repeat in range(3)),
-        *("digits-crowd", "digits-shared", "digits-central"),
+        *(f"digits-crowd-{victim}" for victim in range(3)),
+        *("digits-shared", "digits-central"),
     ]
     assert plans["digits-guessed-2"].grid.seeds == (7,)
-    assert plans["digits-learning"].grid.seeds == plans["digits-crowd"].grid.seeds == (5, 6, 7)
+    assert plans["digits-learning"].grid.seeds == (5, 6, 7)
 
 
 def test_tables_are_those_that_were_published_and_their_keys_are_unique(tables: Tables) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from leaktight.defences import ClassKeys
 from leaktight.learning import Federated, FedSGD
+from leaktight.models import ResNet10
 from leaktight.papers import Check, Tables
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import number
@@ -20,7 +21,9 @@ def test_table_1_is_trained_in_one_place(plans: Plans, scenario: Callable[..., F
     found = scenario(plans, "digits-central")
     assert isinstance(found.protocol, FedSGD)
     assert (found.participants, found.rounds) == (1, 150)
-    assert plans["digits-central"].defences == (ClassKeys(dimensions=1024),)
+    # Both arms score by cosines of features that tanh made, the one with fixed weights at right angles.
+    assert found.model == ResNet10(width=4, end="tanh", head="cosine")
+    assert plans["digits-central"].defences == (ClassKeys(dimensions=32, direct=True, orthonormal=True),)
 
 
 def test_both_objectives_are_there(tables: Tables) -> None:

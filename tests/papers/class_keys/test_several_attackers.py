@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from leaktight.attacks import GanAttack
+from leaktight.core.probe import Attempt
 from leaktight.data import ByClass
 from leaktight.learning import Federated
 from leaktight.papers import Check, Tables
@@ -13,7 +14,11 @@ from leaktight.papers.row import rows_where
 
 
 @pytest.mark.parametrize(
-    ("words", "column"), [("the victim's class", "recognised"), ("any class of the victim", "recognised_any")]
+    ("words", "column"),
+    [
+        ("the victim's class", "recognised"),
+        ("any class of the victim beyond those of another random key", "beyond_any"),
+    ],
 )
 def test_several_attackers_must_fail_too(
     tables: Tables, words: str, column: str, find_check: Callable[..., Check]
@@ -33,11 +38,16 @@ def test_several_attackers_must_succeed_on_the_plain_framework(
     assert not find_check(start).holds
 
 
-def test_in_a_crowd_everybody_but_the_victim_attacks(
+def test_each_participant_is_attacked_by_all_others(
     plans: Plans, scenario: Callable[..., Federated], attacks: Callable[..., dict[str, GanAttack]]
 ) -> None:
-    [attack] = attacks(plans, "digits-crowd").values()
-    assert attack.accomplices == ("client-2",)
-    found = scenario(plans, "digits-crowd")
-    assert found.partition == ByClass(owned=((0, 1, 2, 3, 4), (5, 6), (7, 8, 9)))
-    assert plans["digits-crowd"].grid.victims == 3
+    for victim, others in enumerate(({"client-1", "client-2"}, {"client-2", "client-0"}, {"client-0", "client-1"})):
+        plan = plans[f"digits-crowd-{victim}"]
+        [probe] = plan.probes.values()
+        [attack] = attacks(plans, f"digits-crowd-{victim}").values()
+        assert isinstance(probe, Attempt)
+        assert {probe.threat.seat, *attack.accomplices} == others
+        owned = ((0, 1, 2), (3, 4, 5), (6, 7, 8, 9))
+        assert scenario(plans, f"digits-crowd-{victim}").partition == ByClass(owned=owned)
+        assert attack.victim_class == owned[victim][0]
+        assert (plan.grid.victims, plan.grid.seeds) == (3, (5 + victim,))

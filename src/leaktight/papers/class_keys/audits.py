@@ -14,10 +14,10 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import RoundRobin
 from leaktight.papers.check import Check, at_most
 from leaktight.papers.class_keys.mechanisms import (
-    DIVERSITY,
     PLAIN,
     RANDOM,
-    SCORES,
+    RATIOS,
+    SHARES,
     attempt,
     frameworks,
     guesses,
@@ -28,10 +28,11 @@ from leaktight.papers.paper import Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, over_seeds, reading_of
 from leaktight.plans.plan import Grid, Plan
-from leaktight.probes import Utility
+from leaktight.probes import ParticipantAccuracy, Utility
+from leaktight.probes.participant_accuracy import NAME as BY_PARTICIPANTS
 
 GUESSED, KNOWN = "guessed", "known"
-UTILITY = "utility"
+UTILITY, PARTICIPANTS = "utility", "participants"
 BEHIND = 16
 """How many examples are behind a message once training is over; what the attacker has learned by then does not depend
 on it."""
@@ -39,6 +40,8 @@ LEAKS, STOPPED = 0.6, 0.1
 """Which share of recognised samples is a success, and which is none."""
 KEPT = 0.97
 """How much of the plain framework's accuracy keys must keep."""
+CONTROLLED = "recognised", "recognised_any"
+"""Scores that mean nothing without the same score of public examples, or of what a random key brings out."""
 BySeed = Mapping[int, float]
 Owned = tuple[tuple[int, ...], ...]
 
@@ -122,13 +125,15 @@ def plan_attack(
 def plan_honest(
     scope: Scope, study: Study, title: str, scenarios: Mapping[str, Scenario], compared: Mapping[str, Defence]
 ) -> Plan:
-    """Return an audit of training runs without an attacker."""
+    """Return an audit of training runs without an attacker: the joint model's accuracy, and its participants'."""
+    participants = max(getattr(scenario, "participants", 1) for scenario in scenarios.values())
+    seeds = range(scope.seed, scope.seed + study.seeds)
     return Plan(
         title=f"{study.name}: {title}",
         scenarios=dict(scenarios),
         defences=tuple(defence for name, defence in compared.items() if name != PLAIN),
-        probes={UTILITY: Utility()},
-        grid=Grid(seeds=tuple(range(scope.seed, scope.seed + study.seeds)), victims=1),
+        probes={UTILITY: Utility(), PARTICIPANTS: ParticipantAccuracy()},
+        grid=Grid(seeds=tuple(seeds), stages=("end",), batch_sizes=(BEHIND,), victims=participants),
     )
 
 
@@ -145,7 +150,10 @@ def make_federation(study: Study, owned: Owned, rounds: int, spare: int = 0) -> 
         partition=ByClass(owned=owned),
         participants=len(owned),
         protocol=RoundRobin(
-            local_steps=study.local_steps, local_epochs=study.local_epochs or None, optimiser=study.optimiser
+            local_steps=study.local_steps,
+            local_epochs=study.local_epochs or None,
+            optimiser=study.optimiser,
+            moments=study.moments,
         ),
         rounds=rounds,
         batch_size=study.batch_size,
@@ -166,14 +174,21 @@ def deal_classes(classes: int, participants: int) -> Owned:
 
 
 def score_columns(records: Records, audits: Iterable[str], defence: Defence, label: str) -> Row:
-    """Return every score of an attack over seeds, its mean chance level, and how good the attacked model is."""
+    """Return every score of an attack over seeds, beside what chance and random keys get, and the model's accuracy.
+
+    `beyond_any` is by how much more samples are recognised as any class of the victim than public examples, or samples
+    of the same attack with a random key, seed by seed.
+    """
     runs = records.where(*audits, label=label, defence=defence).done
-    scores = {name: runs.readings(name) for name in SCORES}
     row: Row = {}
-    for name, readings in scores.items():
-        row |= over_seeds(name, [reading.value for reading in readings.values()], share=name != DIVERSITY)
-    levels = [reading.chance for reading in scores[SCORES[0]].values() if reading.chance is not None]
-    row["chance"] = sum(levels) / len(levels) if levels else None
+    for name in (*SHARES, *RATIOS):
+        readings = list(runs.readings(name).values())
+        row |= over_seeds(name, [reading.value for reading in readings], share=name in SHARES)
+        levels = [reading.chance for reading in readings if reading.chance is not None]
+        if name in CONTROLLED:
+            row[f"{name}_chance"] = sum(levels) / len(levels) if levels else None
+    each = runs.readings("recognised_any").values()
+    row |= over_seeds("beyond_any", [reading.value - (reading.chance or 0.0) for reading in each])
     accuracies = runs.readings("accuracy", optional=True).values()
     return row | over_seeds("accuracy", [reading.value for reading in accuracies], share=True)
 
@@ -204,11 +219,18 @@ def ratios(one: BySeed, other: BySeed) -> list[float]:
 
 def check_stopped(row: Row, who: str) -> list[Check]:
     """Look for the class that an attacker without a key was after, and for any other that it may have hit upon."""
-    columns = {"recognised": "the victim's class", "recognised_any": "any class of the victim"}
-    return [
-        at_most(f"Samples recognised as {words}, {who}", reading_of(row, column), STOPPED)
-        for column, words in columns.items()
-    ]
+    columns = {
+        "recognised": "Samples recognised as the victim's class",
+        "beyond_any": "Samples recognised as any class of the victim beyond those of another random key",
+    }
+    return [at_most(f"{words}, {who}", reading_of(row, column), STOPPED) for column, words in columns.items()]
+
+
+def participant_columns(records: Records, audit: str, defence: Defence, **columns: object) -> Row:
+    """Return the mean accuracy of participants on classes of their own, over seeds."""
+    runs = records.where(audit, label=PARTICIPANTS, defence=defence, **columns).done
+    readings = runs.readings(BY_PARTICIPANTS, optional=True).values()
+    return over_seeds("participants_accuracy", [reading.value for reading in readings], share=True)
 
 
 def _accuracies(records: Records, audit: str, defence: Defence, columns: Mapping[str, object]) -> BySeed:

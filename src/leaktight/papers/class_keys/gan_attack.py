@@ -1,4 +1,4 @@
-"""The GAN attack: plain framework, exact key (I), random keys (III), keys estimated from updates (Fig. 4, 6, 7)."""
+"""The GAN attack: plain framework, exact key (I), random keys (III), keys estimated from updates (Fig. 4 and 7)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.core.defence import Undefended
 from leaktight.defences.class_keys import ClassKeys
-from leaktight.papers.check import Check, at_least
+from leaktight.papers.check import Check, at_least, at_most
 from leaktight.papers.class_keys import audits
 from leaktight.papers.class_keys.mechanisms import ESTIMATED, EXACT, PLAIN, RANDOM
 from leaktight.papers.class_keys.scales import Scope, Study
@@ -16,12 +16,13 @@ from leaktight.papers.row import Row, claims, groups, number, rows_where, value_
 
 BY_UPDATES = "estimated"
 WITH_EXACT, WITH_RANDOM, WITH_ESTIMATED = f"I: {EXACT}", f"III: {RANDOM}", f"beyond: {ESTIMATED}"
+NOTHING = "null: noise for updates"
 LONG = 4096
 """From how many dimensions keys must stop the attack."""
 BEYOND = (
     "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's "
     "updates do to its own fakes, which the paper does not try: it cannot choose whose class that brings out, so "
-    "`recognised_any` is what to read. Its settings are the first that were tried, on other seeds than any in these "
+    "`beyond_any` is what to read. Its settings are the first that were tried, on other seeds than any in these "
     "tables."
 )
 PUBLISHED = claims(
@@ -44,7 +45,7 @@ def plans(scope: Scope) -> Plans:
 
 
 def rows(scope: Scope, records: Records) -> list[Row]:
-    """Return the plain framework, the exact key, random keys of all lengths, and those that are estimated."""
+    """Return the null view, the plain framework, the exact key, random keys of all lengths, and estimated ones."""
     return [row for study in scope.studies for row in _rows(study, records)]
 
 
@@ -60,6 +61,13 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             )
             for words, experiment in (("plain framework", PLAIN), ("exact key", WITH_EXACT))
         ]
+        verdicts.append(
+            at_most(
+                f"Samples recognised as the victim's class, noise in place of its updates, {name}",
+                value_at(own, "recognised", experiment=NOTHING),
+                audits.STOPPED,
+            )
+        )
         for words, experiment in ((RANDOM, WITH_RANDOM), (ESTIMATED, WITH_ESTIMATED)):
             for row in rows_where(own, experiment=experiment):
                 dimensions = number(row, "dimensions") or 0
@@ -74,6 +82,7 @@ def _rows(study: Study, records: Records) -> list[Row]:
     )
     known = ClassKeys(dimensions=study.dimensions)
     return [
+        {**_place(study, NOTHING, 0), **audits.score_columns(records.nulls, blind, Undefended(), RANDOM)},
         {**_place(study, PLAIN, 0), **audits.score_columns(records, blind, Undefended(), RANDOM)},
         {**_place(study, WITH_EXACT, study.dimensions), **audits.score_columns(records, seeing, known, EXACT)},
         *(

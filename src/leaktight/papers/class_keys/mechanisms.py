@@ -10,15 +10,31 @@ from leaktight.defences.class_keys import ClassKeys
 from leaktight.defences.gaussian import GaussianNoise
 from leaktight.defences.polarization import Polarization
 from leaktight.defences.top_k import TopK
-from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
+from leaktight.metrics.generated import (
+    Recognised,
+    RecognisedAny,
+    RecognisedBest,
+    RecognisedConfidence,
+    RecognisedMedian,
+)
+from leaktight.metrics.key_cosine import KeyCosine
+from leaktight.metrics.sample_distance import MeanPicture, NearestAny, NearestPrivate, SampleDiversity
 
 PLAIN = "plain"
 EXACT, RANDOM, ESTIMATED = "exact key", "random key", "estimated key"
 ATTACKER = "client-1"
 """Whose seat the attacker takes: the victim is the participant before it."""
-DIVERSITY = "sample_diversity"
-SCORES = ("recognised", "recognised_any", "recognised_confidence", "nearest_private", DIVERSITY)
-"""All but the last are shares."""
+SHARES = (
+    "recognised",
+    "recognised_any",
+    "recognised_confidence",
+    "recognised_median",
+    "recognised_best",
+    "nearest_private",
+    "nearest_any",
+)
+RATIOS = ("mean_picture", "sample_diversity")
+"""What samples are scored by: shares, and numbers that may be above 1."""
 
 
 def keys_of(dimensions: int, fixed: bool = True) -> str:
@@ -67,10 +83,8 @@ def guesses(attack: GanAttack, distances: tuple[float, ...]) -> dict[str, GanAtt
     return attacks
 
 
-def attempt(attack: GanAttack) -> Attempt:
-    """Return the attack from its seat with no more knowledge than it needs, and its scores."""
-    return Attempt(
-        attack=attack,
-        threat=ThreatModel(seat=ATTACKER, knows=attack.needs),
-        metrics=(Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()),
-    )
+def attempt(attack: GanAttack, seat: str = ATTACKER) -> Attempt:
+    """Return the attack from a seat with no more knowledge than it needs, and its scores."""
+    recognised = Recognised(), RecognisedAny(), RecognisedConfidence(), RecognisedMedian(), RecognisedBest()
+    near = NearestPrivate(), NearestAny(), MeanPicture(), SampleDiversity(), KeyCosine()
+    return Attempt(attack=attack, threat=ThreatModel(seat=seat, knows=attack.needs), metrics=(*recognised, *near))

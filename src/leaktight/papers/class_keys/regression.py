@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.core.defence import Defence, Undefended
-from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import DecayedSgd
 from leaktight.learning.protocol import FedSGD
@@ -20,8 +19,11 @@ from leaktight.probes import Utility
 
 REGRESSION, ENTROPY = "key-based regression", "cross entropy"
 REGRESSED = (
-    "Table 1 is made with the keys of the framework, random and on a fixed layer; the paper's are orthonormal, in the "
-    "place of the last weights, and its networks have ten layers."
+    "Table 1 is made by the paper's method: orthonormal keys by QR in the place of the last weights, tanh after the "
+    "last convolution, and cosines in both arms, by a ResNet-10. At the scale `small` that has a quarter of the "
+    "channels, learns from 10,000 pictures of CIFAR-10 for 1,500 steps and is tested on 2,000, without changes of "
+    "pictures: only the difference of both arms can be compared with the published numbers. The paper does not say "
+    "what cosines are multiplied by before the softmax (10 here)."
 )
 ACCURACY = {
     (REGRESSION, CIFAR10): 0.948,
@@ -84,7 +86,7 @@ def _audit(central: Central) -> str:
 
 
 def _objectives(central: Central) -> dict[str, Defence]:
-    return {REGRESSION: ClassKeys(dimensions=central.dimensions), ENTROPY: Undefended()}
+    return {REGRESSION: central.keys, ENTROPY: Undefended()}
 
 
 def _plan(scope: Scope, central: Central) -> Plan:
@@ -102,7 +104,7 @@ def _plan(scope: Scope, central: Central) -> Plan:
     return Plan(
         title=f"{central.name}: trained in one place",
         scenarios={"centralised": scenario},
-        defences=(ClassKeys(dimensions=central.dimensions),),
+        defences=(central.keys,),
         probes={UTILITY: Utility()},
         grid=Grid(seeds=tuple(range(scope.seed, scope.seed + central.seeds)), victims=1),
     )

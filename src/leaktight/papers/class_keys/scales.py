@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SerializeAsAny
 
@@ -13,12 +13,13 @@ from leaktight.data import Digits
 from leaktight.data.files import ImageSource
 from leaktight.data.npz import Npz
 from leaktight.data.source import Source
+from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning.optimiser import Adam, Optimiser, Sgd
 from leaktight.models.generator import Generator
 from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
 from leaktight.models.network import Network
-from leaktight.models.resnet20 import ResNet20
+from leaktight.models.resnet10 import ResNet10
 from leaktight.papers.datasets import find_set, need_folder, need_set
 from leaktight.papers.paper import Order, Scale
 
@@ -26,6 +27,26 @@ MNIST, OLIVETTI, CIFAR10, CIFAR100 = "MNIST", "Olivetti Faces", "CIFAR-10", "CIF
 DIMENSIONS = (128, 1024, 4096, 16_384)
 DISTANCES = (0.1, 0.5, 1.0, 1.1, 1.2, 1.3)
 """Those of Fig. 5."""
+FACES: dict[str, Any] = {
+    "network": LeNet(activation="relu", norm="instance", linear=(512, 512)),
+    "rounds": 150,
+    "looks": (150,),
+    "batch_size": 32,
+    "local_epochs": 1,
+    "optimiser": Adam(),
+    "attack": GanAttack(
+        generator=Generator(width=16), generator_steps=10, batch_size=32, fakes=10, kept_rounds=5, optimiser=Adam()
+    ),
+    "participants": (2,),
+    "fixed": (4096,),
+    "learned": (),
+    "estimated": (4096,),
+    "distances": (1.0, 1.1, 1.3),
+    "noises": (),
+    "shares": (),
+    "crowd": 2,
+}
+"""How faces of 64x64 are trained and attacked at the scale `small`, where this differs from digits."""
 SETS = {"olivetti": OLIVETTI, "cifar10": CIFAR10, "cifar100": CIFAR100}
 """What the full experiment has beside MNIST, by the sub-folder."""
 
@@ -44,14 +65,17 @@ class Study(Value):
         local_epochs: in place of steps, passes over a participant's data; 0 takes the steps.
         batch_size: examples per step.
         optimiser: takes the local steps.
+        moments: whether each participant's moments last from turn to turn, as those of the public code's one optimiser
+            do.
         attack: the settings of the GAN attack, without what it knows.
         victims: the classes that are attacked, one after the other with the seeds.
         fixed: lengths of keys on a fixed layer, for accuracies.
         learned: lengths of keys on a learned layer, for accuracies.
         guessed: lengths of keys that an attacker tries to guess (experiment III, Fig. 6 and 7).
         estimated: lengths of keys that an attacker estimates from updates, which the paper does not try.
-        dimensions: the length of keys of which something is known (experiments I and II), of several attackers and of
-            shared classes; one of those guessed.
+        dimensions: the length of keys of which something is known (experiments I and II) and of shared classes; one of
+            those guessed.
+        longest: the length of keys that several attackers meet.
         distances: how far the attacker's key is from the victim's in experiment II.
         noises: standard deviations of noise, to compare with.
         shares: of top-k sharing, to compare with.
@@ -71,6 +95,7 @@ class Study(Value):
     local_epochs: int = 0
     batch_size: int = 64
     optimiser: SerializeAsAny[Optimiser] = Sgd(learning_rate=0.1)
+    moments: Literal["anew", "kept"] = "kept"
     attack: GanAttack
     victims: tuple[int, ...] = (0,)
     fixed: tuple[int, ...] = DIMENSIONS
@@ -78,6 +103,7 @@ class Study(Value):
     guessed: tuple[int, ...] = DIMENSIONS
     estimated: tuple[int, ...] = (4096, 16_384)
     dimensions: int = 4096
+    longest: int = 16_384
     distances: tuple[float, ...] = DISTANCES
     noises: tuple[float, ...] = (0.001, 0.01)
     shares: tuple[float, ...] = (0.1,)
@@ -97,20 +123,23 @@ class Central(Value):
         steps: how many steps.
         batch_size: examples per step.
         learning_rate: of SGD with momentum 0.9, at the start; a tenth of it after three quarters of the steps.
-        dimensions: the length of keys.
         seeds: how often it is repeated.
         device: where tensors live.
     """
 
     name: str
     data: SerializeAsAny[Source]
-    network: SerializeAsAny[Network]
+    network: ResNet10
     steps: int = Field(ge=1)
     batch_size: int = 64
     learning_rate: float = 0.02
-    dimensions: int = 4096
     seeds: int = 3
     device: DeviceName = "cpu"
+
+    @property
+    def keys(self) -> ClassKeys:
+        """Keys at right angles, as many dimensions as the network has features, and nothing between them."""
+        return ClassKeys(dimensions=8 * self.network.width, direct=True, orthonormal=True)
 
 
 class Scope(Value):
@@ -173,11 +202,14 @@ def _smoke(data: str) -> Scope:
         learned=(128,),
         guessed=(128, 4096),
         estimated=(4096,),
+        longest=4096,
         distances=(0.5, 1.3),
         noises=(0.01,),
         seeds=1,
     )
-    central = Central(name="digits", data=Digits(), network=MLP(), steps=150, batch_size=32, dimensions=1024, seeds=1)
+    central = Central(
+        name="digits", data=Digits(), network=_table_1(width=4), steps=150, batch_size=32, learning_rate=0.1, seeds=1
+    )
     return Scope(studies=(digits,), central=(central,), repeats=10)
 
 
@@ -189,7 +221,7 @@ def _small(data: str) -> Scope:
     digits = Study(
         name=MNIST,
         data=need_set(data, "mnist", train_limit=6_000, test_limit=2_000),
-        network=LeNet(),
+        network=LeNet(norm="instance", linear=(256, 256)),
         rounds=400,
         looks=(100, 200, 400),
         attack=attack,
@@ -197,29 +229,12 @@ def _small(data: str) -> Scope:
         fixed=(128, 4096, 16_384),
         learned=(128, 4096),
         distances=(0.1, 0.5, 0.8, 1.0, 1.3),
-        participants=(2, 5),
+        participants=(2, 3, 5),
+        crowd=5,
     )
-    # Faces are halved in size and asked the main questions only, by a network and for as long as the attack takes to
-    # work on the plain framework.
-    fewer = {
-        "network": LeNet(activation="relu"),
-        "rounds": 1000,
-        "looks": (1000,),
-        "batch_size": 32,
-        "optimiser": Adam(),
-        "participants": (2,),
-        "fixed": (4096,),
-        "learned": (),
-        "guessed": (4096,),
-        "estimated": (4096,),
-        "distances": (1.0,),
-        "noises": (),
-        "shares": (),
-        "crowd": 2,
-    }
     return Scope(
-        studies=(digits, *_faces(data, digits, {"size": 32}, fewer)),
-        central=_central(data, (CIFAR10,), LeNet(activation="relu"), steps=1500, seeds=3),
+        studies=(digits, *_faces(data, digits, FACES)),
+        central=_central(data, (CIFAR10,), width=16, steps=1500, seeds=3),
         repeats=100,
     )
 
@@ -238,7 +253,7 @@ def _paper(data: str) -> Scope:
     digits = Study(
         name=MNIST,
         data=need_set(data, "mnist"),
-        network=LeNet(),
+        network=LeNet(activation="relu", norm="instance", channels=(32, 64), linear=(256, 256)),
         rounds=250,
         looks=(25, 50, 100, 250),
         local_epochs=1,
@@ -256,8 +271,8 @@ def _paper(data: str) -> Scope:
     faces = _faces(
         data,
         digits,
-        {},
         {
+            "network": LeNet(activation="relu", norm="instance", channels=(32, 64), linear=(512, 512)),
             "rounds": 1000,
             "looks": (100, 250, 500, 1000),
             "batch_size": 50,
@@ -268,31 +283,36 @@ def _paper(data: str) -> Scope:
             ),
         },
     )
-    central = _central(data, (CIFAR10, CIFAR100), ResNet20(), steps=78_000, seeds=3, device="auto")
+    central = _central(data, (CIFAR10, CIFAR100), width=64, steps=78_000, seeds=3, device="auto")
     return Scope(studies=(digits, *faces), central=central)
 
 
-def _faces(data: str, digits: Study, loading: dict[str, Any], settings: dict[str, Any]) -> tuple[Study, ...]:
+def _faces(data: str, digits: Study, settings: dict[str, Any]) -> tuple[Study, ...]:
     """Return the study of faces as one of digits with other settings; nothing if they are not there."""
     faces = find_set(data, "olivetti")
     if faces is None:
         return ()
     # Three of a person's ten pictures are for testing.
-    own = {**loading, "test_share": 0.3} if isinstance(faces, Npz) else loading
+    own = {"test_share": 0.3} if isinstance(faces, Npz) else {}
     return (
         digits.model_copy(update={"name": OLIVETTI, "data": faces.model_copy(update=own), "classes": 40, **settings}),
     )
 
 
 def _central(
-    data: str, names: tuple[str, ...], network: Network, steps: int, seeds: int, device: DeviceName = "cpu"
+    data: str, names: tuple[str, ...], width: int, steps: int, seeds: int, device: DeviceName = "cpu"
 ) -> tuple[Central, ...]:
     sources = {name: find_set(data, folder) for folder, name in SETS.items() if name in names}
     return tuple(
-        Central(name=name, data=source, network=network, steps=steps, seeds=seeds, device=device)
+        Central(name=name, data=source, network=_table_1(width), steps=steps, seeds=seeds, device=device)
         for name, source in sources.items()
         if source is not None
     )
+
+
+def _table_1(width: int) -> ResNet10:
+    """Return the network of both arms of Table 1."""
+    return ResNet10(width=width, end="tanh", head="cosine")
 
 
 def _cut(scope: Scope, steps: int) -> Scope:
@@ -306,7 +326,11 @@ def _cut(scope: Scope, steps: int) -> Scope:
                 "local_steps": min(steps, study.local_steps),
                 "local_epochs": 0,
                 "attack": study.attack.model_copy(
-                    update={"generator_steps": min(steps, study.attack.generator_steps), "fakes": 8, "samples": 20}
+                    update={
+                        "generator_steps": min(steps, study.attack.generator_steps),
+                        "fakes": 8,
+                        "samples": 20,
+                    }
                 ),
                 "fixed": _ends(study.fixed),
                 "learned": study.learned[:1],

@@ -35,6 +35,7 @@ from leaktight.papers.split_label_leakage import (
     training,
 )
 from leaktight.papers.split_label_leakage.scales import Study, describe_cut, missing_sets, studies
+from leaktight.papers.split_label_leakage.summary import SUMMARY
 
 
 def _notes(studies: Sequence[Study]) -> list[str]:
@@ -61,4 +62,5 @@ PAPER: Paper[Sequence[Study]] = Paper(
     cut=describe_cut,
     missing_sets=missing_sets,
     notes=_notes,
+    summary=SUMMARY,
 )

@@ -9,13 +9,12 @@ that over twenty passes.
 
 Differs from the paper: It reports the best test AUC over training, which chooses on the test set; here the test AUC at
 the end. Direction, clustering, an attack that knows the defence and max-norm are measured too; isotropic noise is
-compared where it leaks as much and where it costs as much, by the strongest attack, not at one ratio. At layers before the cut each
-step's leak AUC counts as 0.5 + |AUC - 0.5|, for its sign there is that of the feature party's own slopes; `chance` is
-what the 95 % quantile would be if the message said nothing. The optimiser is not named in the paper; Adam with 0.0001
-at the scale `paper` is from the published code. At the scale `small` the parties hold different columns (label party:
-counts; feature party: categories), and once more all of them, as in the paper; batches are of 1,024, and where it says
-so all training rows at once, the largest without repeated rows; Adam has 0.001.
-`scales` has the rest.
+compared where it leaks as much and where it costs as much, by the strongest attack, not at one ratio. At layers before
+the cut each step's leak AUC counts as 0.5 + |AUC - 0.5|, for its sign there is that of the feature party's own slopes;
+`chance` is what the 95 % quantile would be if the message said nothing. The optimiser is not named in the paper; Adam
+with 0.0001 at the scale `paper` is from the published code. At the scale `small` the parties hold different columns
+(label party: counts; feature party: categories), and once more all of them, as in the paper; batches are of 1,024, and
+where it says so all training rows at once, the largest without repeated rows; Adam has 0.001. `scales` has the rest.
 
 References:
     Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, section 2.2 and Fig. 1, section 4 and

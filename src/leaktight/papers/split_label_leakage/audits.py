@@ -66,7 +66,7 @@ def compared_defences(study: Study) -> list[str]:
 
 
 def at_look(study: Study, records: Records, defence: str, probe: str, name: str, look: int) -> list[float]:
-    """Return a reading's values at a look of Fig. 1, one for each seed that was done and had both classes at all looks."""
+    """Return a reading's values at a look of Fig. 1, one for each seed that had both classes at all looks."""
     shown = defences(study.bounds, ())[defence]
     cells = records.where(audit_name(study, "distributions"), label=probe, defence=shown)
     readings = cells.done.readings(name, optional=True).values()

@@ -105,7 +105,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask for less leakage at equal test AUC by the strongest attack, and for a gain at equal leakage, also by the norm."""
+    """Ask for less leakage at equal test AUC, and for a gain at equal leakage, by the strongest attack and the norm."""
     verdicts = []
     for name, measure in ((name, measure) for (name,), _ in groups(rows, "data_set") for measure in (RUN, ONE)):
         own = rows_where(rows, data_set=name, measure=measure, attack=STRONGEST)

@@ -25,7 +25,7 @@ def test_the_gain_must_be_positive_by_the_norm_and_by_the_strongest_attack(
     start = "Test AUC(sumKL L=0.4) - Test AUC(isotropic) at the"
     by_norm, *by_strongest = (
         f"{start} gradient norm attack's",
-        *(f"{start} strongest attack's (our own measure), {measure}" for measure in ("one message", "whole run")),
+        *(f"{start} strongest attack's equal leak AUC, {measure}" for measure in ("one message", "whole run")),
     )
     only("equal_leak", attack="gradient norm", measure="one message")["gain"] = -0.001
     for measure in ("one message", "whole run"):

@@ -111,17 +111,17 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         own = rows_where(rows, data_set=name, measure=measure, attack=STRONGEST)
         if not own:
             continue
-        words, place = f"the strongest attack's (our own measure), {measure}", f"{measure}, {name}"
+        place = f"{measure}, {name}"
         less = f"Leak AUC(isotropic) - leak AUC({PROTECTED}) at equal test AUC, strongest attack, {place}"
         verdicts.append(above(less, reading_of(own[0], "less_leak"), 0))
-        verdicts.append(above(_gain(words, name), reading_of(own[0], "gain"), 0))
+        verdicts.append(above(_gain("the strongest attack's", place), reading_of(own[0], "gain"), 0))
     for (name,), own in groups(rows_where(rows, measure=ONE, attack=NORM), "data_set"):
         verdicts.append(above(_gain(f"the {NORM} attack's", name), reading_of(own[0], "gain"), 0))
     return verdicts
 
 
-def _gain(measured: str, name: str) -> str:
-    return f"Test AUC({PROTECTED}) - Test AUC(isotropic) at {measured} equal leak AUC, {name}"
+def _gain(measured: str, place: str) -> str:
+    return f"Test AUC({PROTECTED}) - Test AUC(isotropic) at {measured} equal leak AUC, {place}"
 
 
 def _row(study: Study, records: Records, measure: str, attack: str) -> Row:

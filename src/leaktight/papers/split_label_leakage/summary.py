@@ -38,7 +38,7 @@ SUMMARY = Summary(
         Claim(
             claim="At equal leakage by the strongest attack on single messages, it is too.",
             published="not measured",
-            checks="Test AUC(sumKL L=0.4) - Test AUC(isotropic) at the strongest attack's (our own measure), one message",
+            checks="Test AUC(sumKL L=0.4) - Test AUC(isotropic) at the strongest attack's equal leak AUC, one message",
             attacker="strongest",
         ),
         Claim(

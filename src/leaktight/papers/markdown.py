@@ -64,9 +64,10 @@ def paper_page(paper: Paper[Any], done: Reproduction | None) -> str:
         parts += ["## Every check", _checks(done.checks), *_reasons(done.checks), "## Tables and charts"]
         for name, table in _tables(done).items():
             parts += _table(paper, name, table)
+        parts += ["## What a reader must know", _list([mark(remark) for remark in done.remarks])]
     parts += [
         "## What we could not run",
-        _list([*paper.summary.not_run, *(done.remarks if done else ())]) or "Nothing is known to be left out.",
+        _list([mark(sentence) for sentence in paper.summary.not_run]) or "Nothing is known to be left out.",
         "## Run it again",
         f"`{_command(paper)}`, then `python docs/paper_pages.py`. An interrupted run resumes."
         + (f" The numbers of this page are in [{paper.name}.json](../results/{paper.name}.json)." if done else ""),

@@ -89,5 +89,5 @@ def test_a_batch_is_never_larger_than_the_data_and_epochs_become_steps(sets: str
     assert make_scenario(small, small.data, rounds=0, moments=20).rounds == 60
     plans = PAPER.plans([study])
     # Thirty steps and twenty moments: one step can be looked at from each moment.
-    assert list(plans) == [audit_name(study, part) for part in ("distributions", "leak")]
+    assert list(plans) == [audit_name(study, part) for part in ("leak", "distributions")]
     assert plans[audit_name(study, "leak")].grid.victims == 20

@@ -75,7 +75,7 @@ def test_every_training_is_attacked_over_its_whole_length(plans: Plans, study: S
     [scenario] = plan.scenarios.values()
     assert isinstance(scenario, Split)
     assert (scenario.cut, scenario.rounds, scenario.data) == ("", study.rounds, RareDigit())
-    assert scenario.optimiser == Adam(learning_rate=0.003)
+    assert scenario.optimiser == Adam(learning_rate=0.005)
     assert (plan.grid.stages, plan.grid.batch_sizes, plan.grid.victims) == (("training",), (256,), "all")
     assert plan.defences == tuple(defences(study.bounds, study.ratios).values())[1:]
     assert list(plan.probes) == ["gradient norm", "direction", "clustering", "label posterior"]

@@ -34,9 +34,8 @@ def test_the_gain_must_be_positive_by_the_norm_and_by_the_strongest_attack(
     assert all(find_check(name).holds for name in by_strongest)
     row = only("equal_leak", attack="strongest of these", measure="whole run")
     row |= {"gain_low": -0.002, "gain_high": 0.004}
-    one, run = map(find_check, by_strongest)
+    run = find_check(by_strongest[1])
     assert (run.low, run.high, run.undecided) == (-0.002, 0.004, True)
-    assert not one.undecided
 
 
 def test_the_headline_is_what_leaks_less_at_equal_test_auc(tables: Tables) -> None:
@@ -44,7 +43,7 @@ def test_the_headline_is_what_leaks_less_at_equal_test_auc(tables: Tables) -> No
     assert (first["measure"], first["attack"]) == ("whole run", "strongest of these")
     # Both lose test AUC by strength alone, and leak by it.
     assert number(first, "less_leak") == pytest.approx(0, abs=1e-9)
-    assert number(first, "isotropic_leak_auc") == number(first, "leak_auc") == pytest.approx(0.6 + 0.05 + 0.12)
+    assert number(first, "isotropic_leak_auc") == number(first, "leak_auc") == pytest.approx(0.6 + 0.05 + 0.06)
     name = PAPER.checks(tables)[0].name
     assert name.startswith("Leak AUC(isotropic) - leak AUC(sumKL L=0.4) at equal test AUC, strongest attack, whole run")
 

@@ -87,7 +87,7 @@ def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:
     assert (cut.network, cut.batch_size, cut.learning_rate) == (full.network, full.batch_size, full.learning_rate)
     assert isinstance(cut.data, Criteo)
     assert (cut.data.train_limit, cut.data.test_limit) == (2000, 1000)
-    [remark] = PAPER.remarks(
+    remark, *_ = PAPER.remarks(
         Order(scale="paper", data=sets, steps=1), PAPER.setup(Order(scale="paper", data=sets, steps=1))
     )
     assert remark.startswith("Cut by --steps 1")

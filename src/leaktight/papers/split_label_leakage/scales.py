@@ -103,15 +103,15 @@ def _smoke(data: str) -> list[Study]:
             data=RareDigit(),
             network=WideDeep(hidden=(32, 32, 32, 32)),
             label_party=("r0*", "r1*", "r2*"),
-            rounds=60,
-            candidates=(20, 60),
+            rounds=30,
+            candidates=(10, 30),
             batch_size=256,
-            learning_rate=0.003,
+            learning_rate=0.005,
             bounds=(0.1, STRONGEST_BOUND),
             ratios=(1.0, PUBLISHED_RATIO, 25.0),
             seeds=1,
             moments=10,
-            passes=3,
+            passes=2,
         )
     ]
 

@@ -165,6 +165,7 @@ def test_a_temporary_folder_is_private_and_goes_with_the_result(network, arrays,
     assert not folder.exists()
 
 
+@pytest.mark.long
 def test_worker_processes_find_the_same(arrays, cheap, tmp_path):
     torch.manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 3))

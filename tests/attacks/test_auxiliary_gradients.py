@@ -126,7 +126,7 @@ def pool_of(examples=30, shape=IMAGE, classes=3):
     return Batch(torch.rand(examples, *shape, generator=rng), torch.randint(classes, (examples,), generator=rng))
 
 
-def drawn(examples=30, batches=12, size=8):
+def draw_examples(examples=30, batches=12, size=8):
     return torch.randint(examples, (batches, size), generator=torch.Generator().manual_seed(2))
 
 
@@ -144,14 +144,14 @@ def require_same(task, parameters, pool, members):
 def test_every_batch_has_the_gradient_that_autograd_gives_it(body):
     task = built(body)
     parameters = {name: 0.9 * tensor + 0.01 for name, tensor in task.model.tensors().items()}
-    require_same(task, parameters, pool_of(), drawn())
+    require_same(task, parameters, pool_of(), draw_examples())
 
 
 @pytest.mark.parametrize("network", [MLP(hidden=(20, 10)), FaceAlexNet(), ResNet20(norm="group")], ids=str)
 def test_so_do_the_papers_networks(network):
     shape = (3, 8, 8)
     task = classification(network.build(shape, 4, seed=0), shape, 4)
-    require_same(task, task.model.tensors(), pool_of(12, shape, 4), drawn(12, batches=4))
+    require_same(task, task.model.tensors(), pool_of(12, shape, 4), draw_examples(12, batches=4))
 
 
 def by_hand(monkeypatch):
@@ -184,7 +184,7 @@ def by_hand(monkeypatch):
 def test_only_what_is_not_simple_goes_example_by_example(name, rest, monkeypatch):
     asked = by_hand(monkeypatch)
     task = built(BODIES[name])
-    require_same(task, task.model.tensors(), pool_of(), drawn())
+    require_same(task, task.model.tensors(), pool_of(), draw_examples())
     assert set(asked) == rest
 
 
@@ -203,7 +203,7 @@ def test_a_loss_that_reads_a_parameter_is_noticed(monkeypatch):
 
     task.model.head = Penalised(task.model.head)
     assert task.model.head.inner.weight is weight
-    require_same(task, task.model.tensors(), pool_of(), drawn())
+    require_same(task, task.model.tensors(), pool_of(), draw_examples())
     assert set(asked) == {"head.inner.weight", "head.inner.bias"}
 
 
@@ -213,7 +213,7 @@ def test_a_loss_that_reads_a_parameter_is_noticed(monkeypatch):
 def test_memory_changes_nothing_but_the_pieces(limit, bytes_, body, monkeypatch):
     monkeypatch.setattr(auxiliary_gradients, limit, bytes_)
     task = built(BODIES[body])
-    found = require_same(task, task.model.tensors(), pool_of(), drawn())
+    found = require_same(task, task.model.tensors(), pool_of(), draw_examples())
     size = 4 * sum(tensor.numel() for tensor in task.model.tensors().values())
     pieces = [len(part["head.bias"]) for part in found]
     assert sum(pieces) == 12
@@ -233,7 +233,7 @@ def passes(monkeypatch):
 
 def test_each_example_is_passed_once_and_only_if_it_is_used(monkeypatch):
     counted = passes(monkeypatch)
-    task, members = built(BODIES["convolution"]), drawn() // 2
+    task, members = built(BODIES["convolution"]), draw_examples() // 2
     list(batch_gradients(task, task.model.tensors(), pool_of(), members))
     tried, *rest = counted
     assert tried == 8
@@ -244,8 +244,8 @@ def test_a_small_pass_takes_few_examples_at_once(monkeypatch):
     monkeypatch.setattr(auxiliary_gradients, "PASSED", 1)
     counted = passes(monkeypatch)
     task = built(BODIES["convolution"])
-    list(batch_gradients(task, task.model.tensors(), pool_of(), drawn()))
-    assert counted[1:] == [1] * len(drawn().unique())
+    list(batch_gradients(task, task.model.tensors(), pool_of(), draw_examples()))
+    assert counted[1:] == [1] * len(draw_examples().unique())
 
 
 def test_batches_that_share_no_example_are_passed_one_by_one(monkeypatch):
@@ -263,7 +263,7 @@ def test_an_example_may_be_in_a_batch_twice():
 def test_probabilities_serve_as_labels():
     task, pool = built(BODIES["convolution"]), pool_of()
     soft = Batch(pool.inputs, F.one_hot(pool.labels, 3).float() * 0.8 + 0.2 / 3)
-    members = drawn()
+    members = draw_examples()
     [found] = batch_gradients(task, task.model.tensors(), soft, members)
     wanted = gradient(task, task.model.tensors(), soft.take(members[0])).tensors
     assert all(torch.allclose(found[name][0], wanted[name], atol=1e-6) for name in wanted)
@@ -274,7 +274,7 @@ def test_nothing_is_left_behind(body):
     task, pool = built(BODIES[body]), pool_of()
     state = picture(task.model.state_dict())
     with own_randomness("batch_gradients"):
-        list(batch_gradients(task, task.model.tensors(), pool, drawn()))
+        list(batch_gradients(task, task.model.tensors(), pool, draw_examples()))
     assert picture(task.model.state_dict()) == state
     assert all(not module._forward_hooks for module in task.model.modules())
     assert all(parameter.grad is None and parameter.requires_grad for parameter in task.model.parameters())
@@ -285,6 +285,8 @@ def test_hooks_are_taken_off_when_the_network_fails():
     task = built(BODIES["linear"])
     with pytest.raises(RuntimeError, match="shapes"):
         list(
-            batch_gradients(task, task.model.tensors(), Batch(torch.rand(4, 2, 5, 5), torch.zeros(4).long()), drawn(4))
+            batch_gradients(
+                task, task.model.tensors(), Batch(torch.rand(4, 2, 5, 5), torch.zeros(4).long()), draw_examples(4)
+            )
         )
     assert all(not module._forward_hooks for module in task.model.modules())

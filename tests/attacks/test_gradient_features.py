@@ -11,12 +11,12 @@ from leaktight.attacks.gradient_features import LARGE, pick_entries, pool_layers
 from leaktight.models import MLP, FaceAlexNet, ResNet20, VGG11Net
 
 
-def drawn(*shape, seed=0):
+def draw_rows(*shape, seed=0):
     return torch.randn(3, *shape, generator=torch.Generator().manual_seed(seed))
 
 
 def test_a_kernel_is_pooled_over_its_positions():
-    kernel = drawn(4, 2, 3, 3)
+    kernel = draw_rows(4, 2, 3, 3)
     rows = pool_layers({"conv.weight": kernel})["conv"]
     wanted = [
         [
@@ -30,12 +30,12 @@ def test_a_kernel_is_pooled_over_its_positions():
 
 
 def test_a_small_matrix_is_taken_as_it_is():
-    weight = drawn(5, 7)
+    weight = draw_rows(5, 7)
     assert torch.equal(pool_layers({"head.weight": weight})["head"], weight.abs().flatten(1))
 
 
 def test_a_large_matrix_is_pooled_over_its_output_units():
-    weight = drawn(51, 100)
+    weight = draw_rows(51, 100)
     rows = pool_layers({"linear.weight": weight})["linear"]
     assert rows.shape == (3, 100)
     for message, unit in itertools.product(range(3), (0, 42, 99)):
@@ -45,25 +45,30 @@ def test_a_large_matrix_is_pooled_over_its_output_units():
 @pytest.mark.parametrize(("outer", "width"), [(50, 50 * 100), (51, 100)])
 def test_five_thousand_is_still_small(outer, width):
     assert LARGE == 5000
-    assert pool_layers({"linear.weight": drawn(outer, 100)})["linear"].shape == (3, width)
+    assert pool_layers({"linear.weight": draw_rows(outer, 100)})["linear"].shape == (3, width)
     # A kernel of its own layer is never dropped: what is left is one number for each input.
-    assert pool_layers({"conv.weight": drawn(outer, 100, 2, 2)})["conv"].shape == (3, width)
+    assert pool_layers({"conv.weight": draw_rows(outer, 100, 2, 2)})["conv"].shape == (3, width)
 
 
 def test_a_kernel_that_would_be_dropped_keeps_what_is_largest_for_each_input():
-    kernel = drawn(80, 70, 2, 2)
-    rows = pool_layers({"conv.weight": kernel, "conv.bias": drawn(80)})["conv"]
+    kernel = draw_rows(80, 70, 2, 2)
+    rows = pool_layers({"conv.weight": kernel, "conv.bias": draw_rows(80)})["conv"]
     assert rows.shape == (3, 70)
     assert rows[1, 5] == kernel[1, :, 5].abs().max()
 
 
 def test_a_large_kernel_is_dropped_where_its_layer_has_another():
-    parts = {"cell.small": drawn(2, 3, 2, 2), "cell.large": drawn(80, 70, 2, 2)}
+    parts = {"cell.small": draw_rows(2, 3, 2, 2), "cell.large": draw_rows(80, 70, 2, 2)}
     assert torch.equal(pool_layers(parts)["cell"], pool_layers({"cell.small": parts["cell.small"]})["cell"])
 
 
 def test_biases_are_dropped_unless_a_layer_sent_nothing_else():
-    tensors = {"norm.weight": drawn(6), "norm.bias": drawn(6, seed=1), "odd.bias": drawn(4), "rnn.bias_ih": drawn(2)}
+    tensors = {
+        "norm.weight": draw_rows(6),
+        "norm.bias": draw_rows(6, seed=1),
+        "odd.bias": draw_rows(4),
+        "rnn.bias_ih": draw_rows(2),
+    }
     found = pool_layers(tensors)
     assert torch.equal(found["norm"], tensors["norm.weight"].abs())
     assert torch.equal(found["odd"], tensors["odd.bias"].abs())
@@ -84,20 +89,20 @@ def test_every_layer_of_a_network_has_features_in_its_order(network):
 
 
 def test_what_is_withheld_is_not_there():
-    tensors = {"one.weight": drawn(2, 3), "two.weight": drawn(3, 2)}
+    tensors = {"one.weight": draw_rows(2, 3), "two.weight": draw_rows(3, 2)}
     assert list(pool_layers({"two.weight": tensors["two.weight"]})) == ["two"]
 
 
 @given(st.lists(st.integers(1, 6), max_size=5), st.floats(-3, 3))
 def test_features_know_sizes_and_no_signs(sizes, scale):
-    tensor = drawn(*sizes)
+    tensor = draw_rows(*sizes)
     one, other = (pool_layers({"layer.weight": factor * tensor})["layer"] for factor in (1.0, scale))
     assert (one >= 0).all()
     assert torch.allclose(other, abs(scale) * one, atol=1e-6)
 
 
 def test_picked_entries_are_the_same_for_all_messages_and_calls():
-    tensors = {"one.weight": drawn(10, 20), "one.bias": drawn(10), "two.weight": drawn(5, 2, 3, 3)}
+    tensors = {"one.weight": draw_rows(10, 20), "one.bias": draw_rows(10), "two.weight": draw_rows(5, 2, 3, 3)}
     found = pick_entries(tensors, 48, seed=7)
     assert {layer: tuple(rows.shape) for layer, rows in found.items()} == {"one": (3, 48), "two": (3, 48)}
     again = pick_entries({name: tensor[1:2] for name, tensor in tensors.items()}, 48, seed=7)
@@ -109,7 +114,7 @@ def test_picked_entries_are_the_same_for_all_messages_and_calls():
 
 
 def test_other_seeds_pick_other_entries_and_small_layers_give_all():
-    tensors = {"one.weight": drawn(10, 20), "two.weight": drawn(4)}
+    tensors = {"one.weight": draw_rows(10, 20), "two.weight": draw_rows(4)}
     one, other = pick_entries(tensors, 48, seed=0), pick_entries(tensors, 48, seed=1)
     assert not torch.equal(one["one"], other["one"])
     assert sorted(one["two"][0].tolist()) == sorted(tensors["two.weight"][0].abs().tolist())

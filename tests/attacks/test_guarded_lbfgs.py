@@ -112,7 +112,7 @@ def test_no_move_is_longer_than_it_may_be():
         moved, _ = state.step(points, points.square().sum(1), 2 * points, 1.0)
         assert (moved - state.accepted).norm() <= 0.5 * 4 + 1e-3
         points = moved
-    assert SearchGuardedLBFGS(history=7).remembered == 19
+    assert SearchGuardedLBFGS(history=7).vectors_per_row == 19
 
 
 def stepped(point, shared, own, row, weight):

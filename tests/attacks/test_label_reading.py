@@ -76,7 +76,7 @@ def test_steps_with_momentum_go_as_far_as_torch_takes_them(momentum):
     for steps in range(1, 6):
         leaf.grad = torch.ones(1)
         optimiser.step()
-        assert LocalSteps(steps, momentum=momentum).moved == pytest.approx(-leaf.item())
+        assert LocalSteps(steps, momentum=momentum).plain_steps == pytest.approx(-leaf.item())
 
 
 def test_momentum_changes_no_count_where_steps_are_alike(observe):

@@ -44,7 +44,7 @@ class Unstated(Defence):
         return dataclasses.replace(message, tensors={**message.tensors, WEIGHT: changed})
 
 
-def shown(observe, defence, **settings):
+def play_out(observe, defence, **settings):
     run = observe(victims=2, defence=defence, **settings)
     view = KNOWS.view(run)
     return run, view, play(view, defence, stream(0))
@@ -52,7 +52,7 @@ def shown(observe, defence, **settings):
 
 @pytest.mark.parametrize(("way", "outcomes"), [("constant", 1), ("few", 16)])
 def test_what_is_one_of_few_things_is_taken_off(observe, way, outcomes):
-    run, view, found = shown(observe, Unstated(way=way))
+    run, view, found = play_out(observe, Unstated(way=way))
     [(played, _)] = found
     assert [len(played[name].outcomes) for name in (WEIGHT, BIAS)] == [outcomes, 1]
     cleaned = clean(view, found, remaining_defence(found))
@@ -63,7 +63,7 @@ def test_what_is_one_of_few_things_is_taken_off(observe, way, outcomes):
 
 
 def test_noise_in_one_tensor_is_known_by_its_variance(observe):
-    _, _, found = shown(observe, Unstated(way="noise", size=0.5))
+    _, _, found = play_out(observe, Unstated(way="noise", size=0.5))
     left = remaining_defence(found)
     assert left.whole
     assert left.states_channel
@@ -72,14 +72,14 @@ def test_noise_in_one_tensor_is_known_by_its_variance(observe):
 
 
 def test_noise_around_a_constant_is_centred(observe):
-    _, _, [(played, _)] = shown(observe, Unstated(way="shifted", size=0.5))
+    _, _, [(played, _)] = play_out(observe, Unstated(way="shifted", size=0.5))
     assert played[WEIGHT].added
     assert played[WEIGHT].outcomes.mean().item() == pytest.approx(3, abs=0.05)
 
 
 @pytest.mark.parametrize("way", ["scale", "flip"])
 def test_what_depends_on_the_example_is_left_alone(observe, way):
-    _, view, found = shown(observe, Unstated(way=way))
+    _, view, found = play_out(observe, Unstated(way=way))
     left = remaining_defence(found)
     assert not left.whole
     assert left.channel(view.task) == Channel(complete=False)
@@ -88,10 +88,10 @@ def test_what_depends_on_the_example_is_left_alone(observe, way):
 
 
 def test_nothing_is_found_where_nothing_is_done(observe):
-    _, view, found = shown(observe, Undefended())
+    _, view, found = play_out(observe, Undefended())
     assert remaining_defence(found).channel(view.task) == Channel()
 
 
 def test_the_order_of_local_steps_cannot_be_played(observe):
     with pytest.raises(Refusal, match="of several local steps cannot be told"):
-        shown(observe, Unstated(), steps=2, optimiser=Sgd(learning_rate=0.1), shares=Kind.UPDATE)
+        play_out(observe, Unstated(), steps=2, optimiser=Sgd(learning_rate=0.1), shares=Kind.UPDATE)

@@ -168,7 +168,7 @@ def test_messages_without_a_common_tensor_are_refused(view):
         QUICK(dataclasses.replace(view, messages=messages), stream(0))
 
 
-def drawn(attack, view, monkeypatch):
+def watch_draws(attack, view, monkeypatch):
     """Return for each moment the examples that the attacker drew, a row for each gradient, and what it was told of the classifier's rows."""
     seen, told = [], []
     own, fit = property_inference.shadow_messages, property_inference.fit
@@ -188,7 +188,7 @@ def drawn(attack, view, monkeypatch):
 
 
 def test_gradients_are_spread_over_the_parameters_in_view_half_of_them_with_the_property(view, monkeypatch):
-    seen, told = drawn(QUICK, view, monkeypatch)
+    seen, told = watch_draws(QUICK, view, monkeypatch)
     assert len(seen) == len(moments(view, view.exchanges())) == 40
     assert [len(members) for _, _, members in seen] == [4] * 20 + [2] * 20
     [(rows, positive)] = told
@@ -200,22 +200,22 @@ def test_gradients_are_spread_over_the_parameters_in_view_half_of_them_with_the_
 
 def test_a_quarter_of_the_batches_with_the_property_is_pure(monkeypatch):
     view = ThreatModel(knows=KNOWS).view(property_run(batch_size=10))
-    seen, _ = drawn(changed(gradients=160), view, monkeypatch)
+    seen, _ = watch_draws(changed(gradients=160), view, monkeypatch)
     [(moment, pool, members)] = seen
     shares = (pool.properties[members] == 1).double().mean(1)
     assert (moment.examples, len(members)) == (10, 160)
     assert sorted(shares.tolist()) == sorted([0.0] * 80 + [share for share in MIXTURES for _ in range(20)])
-    pure, _ = drawn(changed(gradients=160, mixed=False), view, monkeypatch)
+    pure, _ = watch_draws(changed(gradients=160, mixed=False), view, monkeypatch)
     [(_, _, members)] = pure
     assert sorted((pool.properties[members] == 1).double().mean(1).tolist()) == [0.0] * 80 + [1.0] * 80
 
 
 def test_an_example_is_drawn_twice_only_if_there_are_too_few(monkeypatch):
     view = ThreatModel(knows=KNOWS).view(property_run(batch_size=10))
-    _, pool, members = drawn(changed(mixed=False), view, monkeypatch)[0][0]
+    _, pool, members = watch_draws(changed(mixed=False), view, monkeypatch)[0][0]
     assert all(len(row.unique()) == 10 for row in members)
     few = pool.take(torch.tensor([0, 1, 2, 3]))
-    [(_, _, members)] = drawn(changed(mixed=False), dataclasses.replace(view, auxiliary=few), monkeypatch)[0]
+    [(_, _, members)] = watch_draws(changed(mixed=False), dataclasses.replace(view, auxiliary=few), monkeypatch)[0]
     assert members.unique().tolist() == [0, 1, 2, 3]
     assert all(len(set(few.properties[row].tolist())) == 1 for row in members)
 
@@ -223,7 +223,7 @@ def test_an_example_is_drawn_twice_only_if_there_are_too_few(monkeypatch):
 def test_in_a_mean_of_several_one_participant_has_the_property(monkeypatch):
     view = ThreatModel(seat="client-0", knows=KNOWS).view(observed(participants=4, victims=80))
     assert {exchange.sent.sender for exchange in view.exchanges()} == {all_but("client-0")}
-    seen, _ = drawn(changed(mixed=False), view, monkeypatch)
+    seen, _ = watch_draws(changed(mixed=False), view, monkeypatch)
     for moment, pool, members in seen:
         assert (moment.parties, moment.examples, members.shape[1]) == (3, 16, 48)
         held = pool.properties[members].view(-1, 3, 16).sum(2)
@@ -273,7 +273,7 @@ def test_what_the_defence_is_is_asked_for_only_if_it_is_modelled():
 @pytest.mark.parametrize("models_defence", [False, True])
 def test_the_defence_reaches_the_attacker_s_own_gradients(models_defence, monkeypatch):
     view = ThreatModel(knows=KNOWS | {Knows.DEFENCE}).view(property_run(Pruning(rate=0.9), rounds=10))
-    _, [(rows, _)] = drawn(changed(models_defence=models_defence, entries=10**6), view, monkeypatch)
+    _, [(rows, _)] = watch_draws(changed(models_defence=models_defence, entries=10**6), view, monkeypatch)
     zeros = (rows == 0).double().mean().item()
     assert zeros == pytest.approx(0.9, abs=0.05) if models_defence else zeros < 0.2  # dark pixels have none
 

@@ -65,11 +65,11 @@ def test_a_race_keeps_the_best_rows_of_each_victim_and_goes_on_from_where_they_w
 def test_a_phase_weighs_what_the_messages_say():
     weights = []
 
-    def told(point, shared, own, row, weight):
+    def tell(point, shared, own, row, weight):
         return weight * (point - 1).square().sum() + (point + 1).square().sum()
 
     for weight in (1.0, 0.25):
-        found = SearchEngine(problem(1, 1, objective=told), search(Phase(200, weight=weight))).run(
+        found = SearchEngine(problem(1, 1, objective=tell), search(Phase(200, weight=weight))).run(
             torch.zeros(1, WIDTH), 1
         )
         weights.append(found.points.mean().item())

@@ -1,5 +1,6 @@
 """What tests on captures share: networks by reference, and recorded messages."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,14 @@ def recorded(tmp_path):
         return tmp_path / "seen"
 
     return record
+
+
+@pytest.fixture
+def forget_training():
+    """Return a function after which nobody says in which mode a folder's messages were made, as on Flower."""
+
+    def forget(folder):
+        for path in folder.glob("*.capture.json"):
+            path.write_text(json.dumps({**json.loads(path.read_text()), "training": None}))
+
+    return forget

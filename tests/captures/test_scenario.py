@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from leaktight.attacks import RunningStatistics
 from leaktight.captures import AsCaptured, Captured, Known, read_captures
 from leaktight.captures.sender import exchange, undefended_message
 from leaktight.captures.truth import read_truth
@@ -10,7 +11,9 @@ from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind
+from leaktight.core.random import stream
 from leaktight.core.scenario import Observation
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
 from leaktight.models import Factory
@@ -131,8 +134,45 @@ def test_batch_norm_is_replayed_as_it_was(recorded, mode):
     other = {name for name in sent.tensors if not torch.allclose(plain.tensors[name], sent.tensors[name], atol=1e-5)}
     # Dropout's draws cannot be repeated; all else can, in evaluation mode to the letter.
     assert bool(other) is mode
+    assert list(task.model.batch_norms()) == ["body.2"] * mode
     notes = observed(one, AsCaptured(), batch_size=4).notes
-    assert (notes["captures.batch_norms"], notes["captures.dropouts"]) == ((1, 1) if mode else (0, 0))
+    assert (notes["captures.batch_norms"], notes["captures.dropouts"]) == ((0, 1) if mode else (0, 0))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_running_statistics_that_came_along_tell_those_of_the_batch(recorded, forget_training, known):
+    folder = recorded(
+        "normed", messages=1, examples=4, steps=1, batch_size=4, local_steps=1, learning_rate=0.1, optimiser="sgd"
+    )
+    if not known:
+        forget_training(folder)
+    one = scenario(folder, "normed", truth=True)
+    run = observed(one, AsCaptured(), batch_size=4)
+    [truth] = run.truths.values()
+    view = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS})).view(run)
+    [values] = RunningStatistics()(view, stream(0)).values
+    [capture] = one.captures()
+    seen = one.module(capture)[:2](truth.raw.inputs).detach()
+    for name, wanted in {"2.running_mean": seen.mean(0), "2.running_var": seen.var(0)}.items():
+        assert (values[name] - wanted).norm() / wanted.norm() < 1e-3
+        torch.testing.assert_close(truth.statistics[name], wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_batch_norm_that_cannot_be_replayed_in_training_mode_is_taken_in_evaluation_mode(recorded, monkeypatch):
+    import networks
+
+    folder = recorded("normed", messages=1, examples=4)
+    plain = networks.normed
+
+    def averaging():
+        module = plain()
+        module[2].momentum = None
+        return module
+
+    monkeypatch.setattr(networks, "normed", averaging)
+    one = scenario(folder, "normed")
+    assert one.task(one.captures()[0]).model.batch_norms() == {}
+    assert observed(one, AsCaptured(), batch_size=4).notes["captures.batch_norms"] == 1
 
 
 def test_messages_are_chosen_by_batch_size_and_spread(recorded):

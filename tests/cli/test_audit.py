@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -145,6 +146,52 @@ def test_settings_reach_the_run(
     assert (seen["plan"], seen["folder"], seen["device"]) == (quick(), Path("leaktight-quick"), None)
 
 
+OWN = """
+from torch import nn
+
+def net(shape, classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], classes))
+"""
+
+
+def test_an_own_network_has_a_first_answer_and_ten_minutes(
+    leaktight: Call, audited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, seen = leaktight_module().run, dict[str, Any]()
+
+    def run(plan: Plan, folder: Path, **settings: Any) -> list[Any]:
+        if plan.scenarios["1"].rounds == 0:
+            return real(plan, folder, **settings)
+        seen.update(settings)
+        with Store.read(audited) as store:
+            return store.records()
+
+    (tmp_path / "an_own_net.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(leaktight_module(), "run", run)
+    monkeypatch.setattr("leaktight.running.time_budget.read_budget", lambda folder: None)
+    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact, summary, **_: Path("there"))
+    monkeypatch.setattr(
+        "leaktight.findings.summary_file.write_summary", lambda folder, redact, summary, **_: Path("there")
+    )
+    words = ("audit", "--model", "an_own_net:net", "--data", "digits", "--device", "cpu")
+    said = leaktight(*words)
+    assert said.code == 0, said.err
+    assert seen["budget"] == 600
+    assert "It takes at most 10m" in said.err
+    assert re.search(
+        "First answer, in the untrained network by analytic.*: No defence: leaks. .* Searches follow.", said.err
+    )
+    for options, seconds in (
+        (("--budget", "none"), None),
+        (("--preset", "standard"), None),
+        (("--budget", "1h"), 3600),
+    ):
+        said = leaktight(*words, *options, "--quiet")
+        assert (said.code, seen["budget"]) == (0, seconds)
+        assert "First answer" not in said.err
+
+
 def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight: Call, audited: Path) -> None:
     path = audited / "summary.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -152,22 +199,19 @@ def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight:
     found = json.loads(written)
     assert [(one["kind"], one["defence"]["kind"], one["verdict"]) for one in found["verdicts"]] == [
         ("images", "none", "leaks"),
-        ("images", "gaussian_noise", "unknown"),
+        ("images", "gaussian_noise", "useless"),
         ("labels", "none", "leaks"),
-        ("labels", "gaussian_noise", "unknown"),
+        ("labels", "gaussian_noise", "useless"),
     ]
     assert leaktight("export", str(audited), "--format", "summary").out == written
     path.unlink()
     assert leaktight("report", str(audited)).code == 0
     assert path.read_text() == written
     hidden = json.loads(leaktight("export", str(audited), "--format", "summary", "--redact").out)
-    assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"] * 2
+    assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "useless"] * 2
+    assert {one["evidence"] for one in hidden["verdicts"]} == {"leaks", "unknown"}
     page = (audited / "report.html").read_text()
-    shown = [
-        "useless" if one["learned_nothing"] and one["verdict"] == "unknown" else one["verdict"]
-        for one in found["verdicts"]
-    ]
-    assert all(f'<span class="badge">{word}</span>' in page for word in shown)
+    assert all(f'<span class="badge">{one["verdict"]}</span>' in page for one in found["verdicts"])
 
 
 def test_plans_from_words() -> None:

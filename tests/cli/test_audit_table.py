@@ -44,7 +44,7 @@ def many_settings(made: Any) -> list[Record]:
 
 
 def split_labels(made: Any) -> list[Record]:
-    def found(value: float) -> tuple[Reading, ...]:
+    def readings_of(value: float) -> tuple[Reading, ...]:
         tail = reading("leak_auc_q95", value, 0.6)
         return (
             reading("leak_auc", value),
@@ -54,18 +54,18 @@ def split_labels(made: Any) -> list[Record]:
         )
 
     return [
-        made.record(defence, psnr=None, accuracy=None, label=label, extra=found(0.9))
+        made.record(defence, psnr=None, accuracy=None, label=label, extra=readings_of(0.9))
         for defence in (None, SumKL(), IsotropicNoise(), TopK())
         for label in ("gradient_norm", "direction", "clustering", "label_posterior")
     ]
 
 
 def made_up_pictures(made: Any) -> list[Record]:
-    def found(value: float) -> tuple[Reading, ...]:
+    def readings_of(value: float) -> tuple[Reading, ...]:
         return reading("recognised", value, 0.1), reading("recognised_any", value, 0.5)
 
     return [
-        made.record(defence, psnr=None, accuracy=accuracy, extra=found(0.25), attack=GanAttack(), label=label)
+        made.record(defence, psnr=None, accuracy=accuracy, extra=readings_of(0.25), attack=GanAttack(), label=label)
         for defence in (None, GaussianNoise(), TopK(share=0.01))
         for label, accuracy in (("gan", 0.8), ("gan-with-a-long-name", 0.7))
     ]

@@ -50,6 +50,13 @@ def test_a_page_is_written_beside_what_is_printed(leaktight: Call, audited: Path
     assert (tmp_path / "compare.html").read_text().startswith("<!doctype html>")
 
 
+def test_an_earlier_page_is_kept(leaktight: Call, audited: Path, tmp_path: Path) -> None:
+    (tmp_path / "compare.html").write_text("an earlier page")
+    said = leaktight("compare", str(audited), str(audited), "--out", "compare.html")
+    assert "The earlier compare.html was kept as compare-1.html." in said.err
+    assert (tmp_path / "compare-1.html").read_text() == "an earlier page"
+
+
 def test_it_folds_to_eighty_columns(audited: Path) -> None:
     told = [fold(line, indent, 80) for indent, line in lines_of(compare_audits([audited, audited]))]
     # The name of a folder is one word, however long it is.

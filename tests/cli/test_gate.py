@@ -36,6 +36,7 @@ def test_files_are_written_also_where_it_fails(leaktight: Call, audited: Path, t
     names = {"--junit": "out/gate.xml", "--sarif": "out/gate.sarif", "--markdown": "out/gate.md"}
     plan = tmp_path / "audit.toml"
     options = [word for pair in names.items() for word in pair]
+    plan.write_text("")
     assert leaktight("gate", str(audited), *options, "--plan", str(plan)).code == 1
     assert int(ElementTree.fromstring((tmp_path / "out/gate.xml").read_text()).get("failures", 0)) > 0  # noqa: S314
     results = json.loads((tmp_path / "out/gate.sarif").read_text())["runs"][0]["results"]
@@ -59,6 +60,8 @@ def test_the_summary_alone_says_the_same(leaktight: Call, audited: Path, tmp_pat
         (("gate", "AUDITED", "--leaks", "few"), "`--leaks` must be `none`, `any`, or how many are allowed. Got 'few'"),
         (("gate", "AUDITED", "--defence", "magic"), "The audit has no verdict on a defence `magic`. Known are:"),
         (("gate", "AUDITED", "--junit", "text/gate.xml"), "The file `text/gate.xml` cannot be written"),
+        (("gate", "AUDITED", "--accuracy-loss", "nan"), "`--accuracy-loss` must be a number of points, at least 0."),
+        (("gate", "AUDITED", "--plan", "plan.tml"), "There is no file `plan.tml` that SARIF could point at."),
         (("gate", "text"), "The file `text` is not JSON."),
         (("gate", "old.json"), "The file `old.json` is no summary of format 1."),
         (("gate", "half.json"), "The file `half.json` is not a summary as this release writes it: The `title` of"),

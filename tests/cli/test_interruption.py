@@ -70,6 +70,7 @@ def gone(pids: list[str]) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_kill_and_interrupt_lose_nothing(start: Start, tmp_path: Path) -> None:
     first = start()
     wait_for(4, tmp_path)

@@ -62,6 +62,7 @@ def test_one_command_gives_table_ranking_and_picture(
     assert main([*command, *FEW, "--out", str(out), "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("For the property: ")
+    assert "have the property `sex" in lines[0]
     assert lines[-1] == f"Report: {out / 'layers.html'}"
 
 

@@ -118,16 +118,16 @@ def test_defences_at_several_strengths_get_a_line_of_cap(made: Any) -> None:
     assert lines[1].startswith("- Top-k, 3 strengths: reconstruction ")
 
 
-def told(value: float, layer: str | None = None, name: str = "property_auc") -> Reading:
+def reading_of(value: float, layer: str | None = None, name: str = "property_auc") -> Reading:
     ends = {"low": value - 0.05, "high": min(1.0, value + 0.05)}
     return Reading(name=name, value=value, n=40, chance=0.5, leaks="high", layer=layer, **ends)
 
 
 def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> None:
-    layers = (told(0.6, "conv1"), told(0.95, "head"))
-    sensitive = tuple(told(value, layer, "sensitivity_f") for layer, value in (("conv1", 3.0), ("head", 4.0)))
+    layers = (reading_of(0.6, "conv1"), reading_of(0.95, "head"))
+    sensitive = tuple(reading_of(value, layer, "sensitivity_f") for layer, value in (("conv1", 3.0), ("head", 4.0)))
     records = [
-        made.record(psnr=None, attack=PropertyInference(), label="property", extra=(told(0.9), *layers)),
+        made.record(psnr=None, attack=PropertyInference(), label="property", extra=(reading_of(0.9), *layers)),
         made.record(psnr=None, probe=Sensitivity(), label="measured", extra=sensitive),
     ]
     console, text = screen()
@@ -144,7 +144,7 @@ def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> N
 
 
 def test_images_and_property_have_tables_of_their_own(made: Any) -> None:
-    property_record = made.record(psnr=None, attack=PropertyInference(), label="property", extra=(told(0.9),))
+    property_record = made.record(psnr=None, attack=PropertyInference(), label="property", extra=(reading_of(0.9),))
     console, text = screen()
     show([made.record(psnr=30.0), property_record], console=console)
     images, _, rest = text.getvalue().partition("Numbers, private property (batches of 1, before training):")
@@ -157,7 +157,7 @@ def test_images_and_property_have_tables_of_their_own(made: Any) -> None:
 
 
 def test_layers_of_several_settings_say_which(made: Any) -> None:
-    extra = (told(0.9), told(0.6, "conv1"), told(0.95, "head"))
+    extra = (reading_of(0.9), reading_of(0.6, "conv1"), reading_of(0.95, "head"))
     common = {"psnr": None, "attack": PropertyInference(), "label": "property", "extra": extra}
     console, text = screen()
     show([made.record(batch_size=size, **common) for size in (4, 16)], console=console)
@@ -220,7 +220,7 @@ def test_a_table_of_settings_keeps_to_the_width_if_words_allow_it() -> None:
 
 
 def test_labels_have_columns_of_their_own(made: Any) -> None:
-    def told(value: float, layer: str | None = None) -> tuple[Reading, ...]:
+    def reading_of(value: float, layer: str | None = None) -> tuple[Reading, ...]:
         common: dict[str, Any] = {"leaks": "high", "layer": layer, "n": 9}
         return (
             Reading(name="leak_auc", value=value, low=value - 0.01, high=value + 0.01, chance=0.5, **common),
@@ -228,7 +228,7 @@ def test_labels_have_columns_of_their_own(made: Any) -> None:
         )
 
     auc = Reading(name="auc", value=0.8765, chance=0.5)
-    leaky = made.record(psnr=None, accuracy=None, extra=(*told(0.7), *told(0.9, "linear1"), auc))
+    leaky = made.record(psnr=None, accuracy=None, extra=(*reading_of(0.7), *reading_of(0.9, "linear1"), auc))
     refused = made.record(psnr=None, accuracy=None, label="other", status=Status.REFUSED, reason="no")
     shown = "\n".join(line.plain for line in table(summarise([leaky, refused]).rows, 100))
     for words in ("Leak AUC (95 %)", "95 % quantile", "test AUC 0.876", "0.90 (0.89 to 0.91)", "0.92", "refused"):

@@ -14,7 +14,7 @@ NAMES = ("dlg2019", "a-rather-long-name-of-an-attack, changed", "geiping2020")
 TITLES = ("Attack", "PSNR in dB (95 %)", "Chance", "Labels", "Of any class, worst training")
 
 
-def made(*names: str, heading: str = "Gaussian noise (std 0.001): accuracy 82.0 %") -> TextTable:
+def make_table(*names: str, heading: str = "Gaussian noise (std 0.001): accuracy 82.0 %") -> TextTable:
     rows = [[name, "31.2 (29.0 to 33.4)", "11.0", "100 %", "25.0 %"] for name in names]
     return TextTable(TITLES, [Group(heading, rows), Group("Top-k (share 0.1): accuracy 80.0 %", rows)])
 
@@ -24,7 +24,7 @@ def plain(table: TextTable, width: int) -> list[str]:
 
 
 def test_attacks_stand_below_the_line_of_their_defence() -> None:
-    assert plain(made("dlg2019", "idlg2020"), 66) == [
+    assert plain(make_table("dlg2019", "idlg2020"), 66) == [
         "                                                  Of any class,",
         "  Attack      PSNR in dB (95 %)  Chance  Labels  worst training",
         "---------------------------------------------------------------",
@@ -40,7 +40,7 @@ def test_attacks_stand_below_the_line_of_their_defence() -> None:
 
 @pytest.mark.parametrize("width", [34, 45, 60, 80, 120])
 def test_every_name_is_whole_and_no_line_too_wide(width: int) -> None:
-    lines = plain(made(*NAMES), width)
+    lines = plain(make_table(*NAMES), width)
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())
     for words in (*NAMES, "Gaussian noise (std 0.001): accuracy 82.0 %", "31.2 (29.0 to 33.4)", "25.0 %"):
@@ -57,7 +57,7 @@ def test_too_many_numbers_come_in_parts_that_all_name_their_rows() -> None:
 
 
 def test_a_name_that_leaves_no_room_has_a_line_of_its_own() -> None:
-    table = made(NAMES[1])
+    table = make_table(NAMES[1])
     assert table.fits(80)
     assert not table.fits(50)
     lines = plain(table, 50)

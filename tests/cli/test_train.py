@@ -62,21 +62,21 @@ def test_a_budget_is_said_with_all_that_it_rests_on(leaktight: Call, plan: Path)
     [
         (
             (),
-            "A training takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, "
+            "A training run takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, "
             "`top_k`.",
         ),
         (
             ("--defence", "none", "--deploy", "keys"),
-            "`--deploy keys` is for Flower. Add `--engine flower`, or leave it out.",
+            "`--deploy keys` is for Flower. Add `--backend flower`, or leave it out.",
         ),
         (
             ("--defence", "none", "--trust-local-users"),
-            "`--trust-local-users` is for Flower. Add `--engine flower`, or leave it out.",
+            "`--trust-local-users` is for Flower. Add `--backend flower`, or leave it out.",
         ),
         (("--defence", "none", "--workers", "0"), "The number of workers must be at least 1. Got 0 instead."),
         (
             ("--defence", "none", "--workers", "2"),
-            "`--workers 2` is for Flower's simulation. Leave it out, or use `--engine flower` without `--deploy`.",
+            "`--workers 2` is for Flower's simulation. Leave it out, or use `--backend flower` without `--deploy`.",
         ),
     ],
 )
@@ -91,10 +91,10 @@ def test_without_flower_one_sentence_says_what_to_install(
     for name in [name for name in sys.modules if name.startswith("leaktight.flower")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "flwr", None)
-    said = leaktight("train", "plan.toml", "--defence", "none", "--engine", "flower")
+    said = leaktight("train", "plan.toml", "--defence", "none", "--backend", "flower")
     assert said.code == 2
     assert (
-        "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`"
+        "The backend `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`"
         in said.err
     )
 
@@ -123,7 +123,7 @@ def test_who_may_reach_flower_is_passed_on(leaktight: Call, plan: Path, monkeypa
 
     monkeypatch.setattr("leaktight.flower.simulation.simulate", train)
     monkeypatch.setattr("leaktight.flower.deployment.deploy", train)
-    words = ("train", "plan.toml", "--defence", "none", "--engine", "flower")
+    words = ("train", "plan.toml", "--defence", "none", "--backend", "flower")
     for more in ((), ("--trust-local-users",), ("--deploy", "keys"), ("--deploy", "keys", "--trust-local-users")):
         assert leaktight(*words, *more).code == 2
     assert told == [False, True, False, True]

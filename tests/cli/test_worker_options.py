@@ -26,7 +26,7 @@ def test_ray_is_a_cluster_that_nobody_has_started_yet() -> None:
 
 def test_an_address_is_for_ray() -> None:
     with (
-        pytest.raises(InvalidValue, match=r"`--address head:1` is that of a Ray cluster. Add `--engine ray`"),
+        pytest.raises(InvalidValue, match=r"`--address head:1` is that of a Ray cluster. Add `--backend ray`"),
         open_workers("local", 1, "head:1"),
     ):
         pass
@@ -36,7 +36,7 @@ def test_an_address_is_for_ray() -> None:
 def test_every_command_with_workers_takes_ray(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     shown = capsys.readouterr().out
-    assert "--engine" in shown
+    assert "--backend" in shown
     assert "--address" in shown
 
 
@@ -44,5 +44,5 @@ def test_a_missing_ray_is_one_sentence_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: object
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert main(["audit", "--model", "mlp", "--data", "digits", "--engine", "ray", "--out", f"{tmp_path}/out"]) == 2
-    assert "Error: The engine `ray` needs the package ray" in capsys.readouterr().err
+    assert main(["audit", "--model", "mlp", "--data", "digits", "--backend", "ray", "--out", f"{tmp_path}/out"]) == 2
+    assert "Error: The backend `ray` needs the package ray" in capsys.readouterr().err

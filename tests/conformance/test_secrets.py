@@ -44,7 +44,7 @@ KEEPS = ("class_keys", "polarization", "top_k")
 """The defences that keep tensors between messages."""
 
 
-def shown(content: bytes, secret: Tensor) -> bool:
+def shows(content: bytes, secret: Tensor) -> bool:
     """Whether a file or a text holds numbers of a secret, one after the other: as floats, or written out to six digits or all."""
     numbers = secret.detach().flatten().to(torch.float32).tolist()
     few = FEW if len(set(numbers)) > 2 else 64
@@ -111,11 +111,11 @@ def test_what_is_kept_is_in_nothing_that_may_be_passed_on(
     clients: list[Client] = []
     make = Federated.client
 
-    def made(self: Federated, *args: object, **named: object) -> Client:
+    def make_client(self: Federated, *args: object, **named: object) -> Client:
         clients.append(make(self, *args, **named))  # type: ignore[arg-type]
         return clients[-1]
 
-    monkeypatch.setattr(Federated, "client", made)
+    monkeypatch.setattr(Federated, "client", make_client)
     caplog.set_level(0)
     settings = [
         f"{name} = {json.dumps(value)}" for name, value in defence_of(kind).to_dict().items() if value is not None
@@ -141,7 +141,7 @@ def test_what_is_kept_is_in_nothing_that_may_be_passed_on(
         for name, secret in secrets:
             # The model of a finished training says which keys its owners revealed.
             if not (name.endswith("keys") and where in REVEALED):
-                assert not shown(content, secret), f"{name} shows in {where}"
+                assert not shows(content, secret), f"{name} shows in {where}"
     assert {
         path.stat().st_mode & 0o777 for path in private.rglob("*") if path.is_file() and path.suffix != ".html"
     } <= {0o600}
@@ -153,10 +153,10 @@ REVEALED = ("model.safetensors", "reveals.safetensors", "keys.safetensors")
 def test_a_secret_that_shows_is_found() -> None:
     secret = torch.randn(3, 20, generator=torch.Generator().manual_seed(0))
     text = json.dumps({"notes": secret[1].tolist()}).encode()
-    assert shown(text, secret)
-    assert shown(b"head" + secret.numpy().tobytes(), secret)
-    assert shown(f"{secret[0, 4]:.6g} {secret[0, 5]:.6g} {secret[0, 6]:.6g} {secret[0, 7]:.6g}".encode(), secret)
-    assert not shown(torch.randn(1000, generator=torch.Generator().manual_seed(1)).numpy().tobytes(), secret)
+    assert shows(text, secret)
+    assert shows(b"head" + secret.numpy().tobytes(), secret)
+    assert shows(f"{secret[0, 4]:.6g} {secret[0, 5]:.6g} {secret[0, 6]:.6g} {secret[0, 7]:.6g}".encode(), secret)
+    assert not shows(torch.randn(1000, generator=torch.Generator().manual_seed(1)).numpy().tobytes(), secret)
 
 
 def _is_federated(defence: Defence) -> bool:

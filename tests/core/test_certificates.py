@@ -13,7 +13,7 @@ NAMES = ("label-party", "feature-party")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def identities(tmp_path_factory):
     return make_certificates(tmp_path_factory.mktemp("made"), NAMES, hosts=["labels.example", "10.1.2.3"])
 
 
@@ -47,45 +47,48 @@ def handshake(client, server, host="127.0.0.1", trusted=None):
     return [dict(part[0] for part in end.getpeercert()["subject"])["commonName"] for end in reversed(ends)]
 
 
-def test_both_ends_know_each_other_by_name(made):
-    assert handshake(made["feature-party"], made["label-party"]) == ["label-party", "feature-party"]
-    assert handshake(made["label-party"], made["feature-party"], "feature-party") == ["feature-party", "label-party"]
+def test_both_ends_know_each_other_by_name(identities):
+    assert handshake(identities["feature-party"], identities["label-party"]) == ["label-party", "feature-party"]
+    assert handshake(identities["label-party"], identities["feature-party"], "feature-party") == [
+        "feature-party",
+        "label-party",
+    ]
 
 
 @pytest.mark.parametrize("host", ["localhost", "::1", "labels.example", "10.1.2.3"])
-def test_certificates_are_good_for_every_host_that_was_named(made, host):
-    handshake(made["feature-party"], made["label-party"], host)
+def test_certificates_are_good_for_every_host_that_was_named(identities, host):
+    handshake(identities["feature-party"], identities["label-party"], host)
 
 
-def test_another_host_and_another_authority_are_refused(made, tmp_path):
+def test_another_host_and_another_authority_are_refused(identities, tmp_path):
     with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
-        handshake(made["feature-party"], made["label-party"], "elsewhere.example")
+        handshake(identities["feature-party"], identities["label-party"], "elsewhere.example")
     stranger = make_certificates(tmp_path, ["feature-party"])["feature-party"]
     with pytest.raises(ssl.SSLError):
-        handshake(stranger, made["label-party"])
+        handshake(stranger, identities["label-party"])
 
 
-def test_files_are_for_their_owner_and_no_key_of_the_authority_is_kept(made):
-    folder = made["label-party"].key.parent.parent
+def test_files_are_for_their_owner_and_no_key_of_the_authority_is_kept(identities):
+    folder = identities["label-party"].key.parent.parent
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) == 6
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert {path.name for path in files if b"PRIVATE KEY" in path.read_bytes()} == {"key.pem"}
     keys = [parsed(path).public_key().public_numbers() for path in files if path.name == "authority.pem"]
     assert keys[0] == keys[1]
-    assert keys[0] not in [parsed(one.certificate).public_key().public_numbers() for one in made.values()]
+    assert keys[0] not in [parsed(one.certificate).public_key().public_numbers() for one in identities.values()]
 
 
-def test_a_party_cannot_sign_for_others(made):
-    own = parsed(made["label-party"].certificate)
+def test_a_party_cannot_sign_for_others(identities):
+    own = parsed(identities["label-party"].certificate)
     assert not own.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert ipaddress.ip_address("127.0.0.1") in names.get_values_for_type(x509.IPAddress)
     assert "feature-party" not in names.get_values_for_type(x509.DNSName)
 
 
-def test_nothing_is_written_over_and_a_strange_host_leaves_nothing(made, tmp_path):
-    folder = made["label-party"].key.parent.parent
+def test_nothing_is_written_over_and_a_strange_host_leaves_nothing(identities, tmp_path):
+    folder = identities["label-party"].key.parent.parent
     with pytest.raises(InvalidValue, match=r"There is a `.*label-party` already"):
         make_certificates(folder, NAMES)
     with pytest.raises(InvalidValue, match="without a port"):
@@ -98,9 +101,11 @@ def test_nothing_is_written_over_and_a_strange_host_leaves_nothing(made, tmp_pat
 
 
 def test_no_certificate_bears_the_name_of_another_party(tmp_path):
-    made = make_certificates(tmp_path, NAMES, hosts=["feature-party", "label-party", "example"])
+    identities = make_certificates(tmp_path, NAMES, hosts=["feature-party", "label-party", "example"])
     for name in NAMES:
-        names = parsed(made[name].certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = (
+            parsed(identities[name].certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        )
         assert names.get_values_for_type(x509.DNSName) == [name, "localhost", "example"]
 
 
@@ -123,8 +128,8 @@ def test_a_node_key_is_a_pair_that_openssh_reads(tmp_path):
         make_node_key(tmp_path, "node-1")
 
 
-def test_what_is_no_certificate_is_told(tmp_path, made):
-    assert read_certificate(made["label-party"].key).startswith(b"-----BEGIN PRIVATE KEY")
+def test_what_is_no_certificate_is_told(tmp_path, identities):
+    assert read_certificate(identities["label-party"].key).startswith(b"-----BEGIN PRIVATE KEY")
     with pytest.raises(InvalidValue, match="cannot be read: no such file"):
         read_certificate(tmp_path / "none.pem")
     (tmp_path / "odd.pem").write_text("hello")

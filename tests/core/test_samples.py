@@ -30,12 +30,12 @@ class Maker(Attack):
         return Samples((), torch.full(self.inputs, self.value), 0, torch.zeros(self.history), self.rounds)
 
 
-def made(**settings):
+def make_samples(**settings):
     return Maker(**settings)(ThreatModel().view(toy_run(rounds=1)), stream(0))
 
 
 def test_samples_of_the_task_shape_pass():
-    assert made().inputs.shape == (2, *SHAPE)
+    assert make_samples().inputs.shape == (2, *SHAPE)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_samples_of_the_task_shape_pass():
 )
 def test_samples_of_another_form_are_an_error(settings):
     with pytest.raises(LeaktightError, match=r"test_maker must make samples of shape \(1, 3, 4\), now and in"):
-        made(**settings)
+        make_samples(**settings)
 
 
 def test_samples_that_are_no_numbers_are_an_error():

@@ -70,14 +70,14 @@ def test_keys_that_agree_in_their_low_bits_draw_differently() -> None:
 
 
 def test_numbers_depend_on_party_round_scope_and_settings() -> None:
-    def drawn(party: str = "a", round: int = 0, scope: str = "x", std: float = 1.0) -> torch.Tensor:
+    def draw_noise(party: str = "a", round: int = 0, scope: str = "x", std: float = 1.0) -> torch.Tensor:
         local = Local(party, seed=0, key=bind_key(KEY, party, GaussianNoise(std=std)))
         local.begin(round)
         return local.scope(scope).draws.normals((4,))
 
-    first = drawn()
-    assert torch.equal(first, drawn())
-    for other in (drawn(party="b"), drawn(round=1), drawn(scope="y"), drawn(std=2.0)):
+    first = draw_noise()
+    assert torch.equal(first, draw_noise())
+    for other in (draw_noise(party="b"), draw_noise(round=1), draw_noise(scope="y"), draw_noise(std=2.0)):
         assert not torch.isclose(first, other).any()
 
 

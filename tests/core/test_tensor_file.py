@@ -19,7 +19,7 @@ def load(content: bytes):
     return load_tensors(io.BytesIO(content), len(content))
 
 
-def made(header: dict[str, object], content: bytes = b"") -> bytes:
+def make_file(header: dict[str, object], content: bytes = b"") -> bytes:
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + content
 
@@ -48,7 +48,7 @@ def test_each_tensor_has_memory_of_its_own_and_can_be_changed() -> None:
 
 
 def test_truth_values_are_true_or_false() -> None:
-    found, _ = load(made({"a": entry([3], 0, 3, "BOOL")}, b"\x00\x01\xff"))
+    found, _ = load(make_file({"a": entry([3], 0, 3, "BOOL")}, b"\x00\x01\xff"))
     assert found["a"].tolist() == [False, True, True]
     assert int(found["a"].sum()) == 2
 
@@ -58,14 +58,14 @@ def test_truth_values_are_true_or_false() -> None:
     [
         (b"", "is cut"),
         ((1 << 60).to_bytes(8, "little"), "is cut"),
-        (made({"a": entry([1], 0, 4), "b": entry([1], 0, 4)}, bytes(4)), "overlap or leave a gap"),
-        (made({"a": entry([1], 4, 8)}, bytes(8)), "overlap or leave a gap"),
-        (made({"a": entry([1], 0, 4)}, bytes(8)), "as many bytes as its header says, 4, and has 8"),
-        (made({"a": entry([2**40], 0, 2**42)}, bytes(8)), "as many bytes as its header says"),
-        (made({"a": entry([2**62, 4], 0, 0)}), "shape does not fit"),
-        (made({"a": entry([1], 0, 4, "F4")}, bytes(4)), "cannot be read"),
-        (made({"__metadata__": {"a": 3}}), "cannot be read"),
-        (made({str(n): entry([0], 0, 0) for n in range(MOST_TENSORS + 1)}), f"more than {MOST_TENSORS} tensors"),
+        (make_file({"a": entry([1], 0, 4), "b": entry([1], 0, 4)}, bytes(4)), "overlap or leave a gap"),
+        (make_file({"a": entry([1], 4, 8)}, bytes(8)), "overlap or leave a gap"),
+        (make_file({"a": entry([1], 0, 4)}, bytes(8)), "as many bytes as its header says, 4, and has 8"),
+        (make_file({"a": entry([2**40], 0, 2**42)}, bytes(8)), "as many bytes as its header says"),
+        (make_file({"a": entry([2**62, 4], 0, 0)}), "shape does not fit"),
+        (make_file({"a": entry([1], 0, 4, "F4")}, bytes(4)), "cannot be read"),
+        (make_file({"__metadata__": {"a": 3}}), "cannot be read"),
+        (make_file({str(n): entry([0], 0, 0) for n in range(MOST_TENSORS + 1)}), f"more than {MOST_TENSORS} tensors"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_few_words(content: bytes, says: str) -> None:
@@ -74,5 +74,5 @@ def test_what_does_not_fit_is_said_in_a_few_words(content: bytes, says: str) -> 
 
 
 def test_as_many_tensors_as_a_file_may_have() -> None:
-    found, _ = load(made({str(n): entry([0], 0, 0) for n in range(MOST_TENSORS)}))
+    found, _ = load(make_file({str(n): entry([0], 0, 0) for n in range(MOST_TENSORS)}))
     assert len(found) == MOST_TENSORS

@@ -83,7 +83,7 @@ def test_dropout_multiplies_by_the_mask_of_each_use():
 
     model = Model(set_modes(Twice(), "train"), nn.Linear(2, 2))
     task = Task(model, cross_entropy, as_scores, (4,), 2)
-    dropped = task.dropped()
+    dropped = task.dropouts()
     assert {use: (each.shape, each.rate) for use, each in dropped.items()} == {
         "body.drop#1": ((4,), 0.25),
         "body.drop#2": ((2,), 0.25),
@@ -96,7 +96,7 @@ def test_dropout_multiplies_by_the_mask_of_each_use():
 
 def test_dropout_of_channels_has_one_number_for_each():
     model = Model(nn.Sequential(Dropout(nn.Dropout2d(0.5)), nn.Flatten()), nn.Linear(8, 2))
-    [dropped] = Task(model, cross_entropy, as_scores, (2, 2, 2), 2).dropped().values()
+    [dropped] = Task(model, cross_entropy, as_scores, (2, 2, 2), 2).dropouts().values()
     assert dropped.shape == (2, 1, 1)
 
 
@@ -105,7 +105,7 @@ def test_in_evaluation_mode_nothing_is_dropped_and_nothing_followed():
     task.model.eval()
     before = task.model.running()
     inputs = torch.rand(3, *task.shape)
-    assert not task.dropped()
+    assert not task.dropouts()
     together, left = task.training_forward(task.model.tensors(), inputs, running=before)
     alone, _ = task.training_forward(task.model.tensors(), inputs[:1], running=before)
     torch.testing.assert_close(together[:1], alone)

@@ -196,7 +196,7 @@ def test_a_learned_layer_is_trained_and_grows_with_the_dimensions() -> None:
 
 def test_a_learned_layer_has_layer_norm_without_parameters_and_length_one() -> None:
     head, inputs = EmbeddingHead(6, None, 30, fixed=False, seed=0), images(4, 6)
-    made = head.trained(inputs)
+    made = head.trained_part(inputs)
     expected = torch.nn.functional.normalize(torch.nn.functional.layer_norm(made, (30,), eps=0.0).relu(), dim=1)
     torch.testing.assert_close(head(inputs), expected, atol=1e-5, rtol=1e-4)
 

@@ -26,8 +26,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {
     "README.md",
+    "docs/networks.md",
     "docs/python.md",
+    "docs/tables.md",
     "docs/team.md",
+    "docs/train.md",
+    "docs/terminal.md",
     "docs/tutorials/captured.md",
     "docs/tutorials/gan.md",
     "docs/tutorials/labels.md",
@@ -183,6 +187,13 @@ def test_the_snippets_of_a_page_run_as_printed(page: Path, folder: Path) -> None
 def test_every_fence_is_found(page: Path) -> None:
     fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(fences) == 2 * len(blocks_of(page)), "a block is indented, is not closed, or begins in another form"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_command_stands_where_nothing_runs_it(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    rest = BLOCK.sub(lambda found: "" if found["language"] in RUN else found["text"], text)
+    assert re.findall(r"^\s*(?:\$ .*|leaktight [a-z].*)", rest, re.MULTILINE) == [], "write a block of kind `console`"
 
 
 def test_few_blocks_are_not_run_and_each_says_why() -> None:

@@ -24,7 +24,7 @@ def test_the_best_protection_within_the_budget_is_chosen(made):
     )
     assert "1.0 points of accuracy (95 % interval" in within.sentence
     assert "reaches beyond the budget" in within.sentence
-    assert protects.question == "What was bounded or not broken, at the lowest price?"
+    assert protects.question == "What was tightly bounded or not broken, at the lowest price?"
     assert protects.defence == TopK(share=0.01)
     assert limits.question == "How far does this advice go?"
     assert (
@@ -115,7 +115,7 @@ def test_one_point_is_singular_and_scenarios_are_named(made):
     records = [made.record(scenario=scenario, defence=d) for scenario in (made.SCENARIO, other) for d in (None, TopK())]
     questions = [item.question for item in advice(records, budgets=(0.01,))]
     assert questions[1] == "Scenario 1: At most 1 point of accuracy?"
-    assert questions[2].startswith("Scenario 2: What was bounded or not broken")
+    assert questions[2].startswith("Scenario 2: What was tightly bounded or not broken")
 
 
 def test_a_model_that_learned_nothing_has_no_price(made):

@@ -44,14 +44,20 @@ def test_a_changed_verdict_is_told_first_with_attack_and_price(made, audit):
     before = [made.record(psnr=38), made.record(TOP, 31, 0.8), made.record(GaussianNoise(std=1.0), 31)]
     after = [*made.two_principles(TOP, accuracy=0.75), made.record(GaussianNoise(std=1.0), 31)]
     found = compare([audit("A", before), audit("B", after)])
-    changed = found.shared[0]
+    changed = found.shared_lines[0]
     assert (changed.defence, changed.words, changed.changed) == ("top-k (share 0.3)", ("leaks", "not broken"), True)
     assert say_words(found, changed) == "A leaks, B not broken"
     assert [say_got(changed, one) for one in changed.judgements] == ["all 8 by dlg2019", "none of 8 by adaptive"]
     assert [say_price(one) for one in changed.judgements] == ["0.0 points of accuracy", "5.0 points of accuracy"]
     assert found.headline == "1 of 3 shared verdicts changed between A and B."
-    assert [line.changed for line in found.shared] == [True, False, False]
+    assert [line.changed for line in found.shared_lines] == [True, False, False]
     assert "not tried in A: adaptive and learned" in found.settings
+
+
+def test_a_model_that_learned_nothing_is_useless_here_too(made, audit):
+    learned, not_learned = (made.two_principles(TOP, accuracy=accuracy) for accuracy in (0.75, 0.1))
+    line = compare([audit("A", learned), audit("B", not_learned)]).shared[0]
+    assert (line.words, line.changed) == (("not broken", "useless"), True)
 
 
 def test_the_same_victims_are_paired(hits, audit):
@@ -151,7 +157,7 @@ def test_scenarios_are_matched_by_settings_then_by_name(made, audit):
 
 def test_audits_with_nothing_in_common_get_one_sentence(made, audit):
     found = compare([audit("A", [made.record(TOP, 31)]), audit("B", [made.record(GaussianNoise(std=1.0), 31)])])
-    assert found.shared == ()
+    assert found.shared_lines == ()
     assert (
         found.headline
         == "A and B have nothing in common: no defence and kind of leak was measured in more than one of them."

@@ -5,7 +5,7 @@ import torch
 
 from leaktight.attacks import GanAttack
 from leaktight.attacks.strongest import Strongest
-from leaktight.core.defence import Chain
+from leaktight.core.defence import Chain, Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
@@ -193,6 +193,7 @@ NOISY = [
     MaxNorm(),
     Chain(links=(TopK(), GaussianNoise())),
     LayerGuard(guard=GaussianNoise(), layers=("head",)),
+    TopK(noise=0.1),
 ]
 
 
@@ -217,6 +218,25 @@ def test_dp_sgd_needs_a_finite_epsilon(made, notes):
 )
 def test_what_promises_nothing_is_not_doubted_for_it(made, defence):
     assert privacy_without_epsilon([made.record(defence)]) == noise_is_not_privacy([made.record(defence)]) == []
+
+
+class Lawful(Defence):
+    """A defence of another package that promises differential privacy."""
+
+    @property
+    def promise(self):
+        return "dp"
+
+
+def test_a_promise_of_another_package_needs_its_own_epsilon(made):
+    plain, chain = Lawful(kind="test_lawful"), Chain(links=(DPSGD(), Lawful(kind="test_lawful")))
+    spent = {"dp_sgd.epsilon": 3.0}
+    for record in (made.record(plain), made.record(chain, notes=spent)):
+        (flag,) = privacy_without_epsilon([record])
+        assert "let it note what it spends" in flag.sentence
+    own = {"test_lawful.epsilon": 1.0}
+    kept = [made.record(plain, notes=own), made.record(chain, notes={**spent, **own})]
+    assert privacy_without_epsilon(kept) == noise_is_not_privacy(kept) == []
 
 
 def test_an_infinite_epsilon_is_doubted_where_nothing_is_promised(made):
@@ -292,12 +312,12 @@ def test_a_model_that_learned_nothing_in_one_scenario_does_not_excuse_the_other(
 
 
 def test_the_control_of_labels_must_tell_every_one(made):
-    def told(*each):
+    def record_of(*each):
         reading = Reading(name="leak_auc", value=1.0, n=len(each), chance=0.5, leaks="high", against="raw", each=each)
         return made.control(psnr=None, extra=(reading,))
 
-    assert control_not_exact([told(1.0, 1.0)]) == []
-    assert control_not_exact([told(1.0, 0.9)])
+    assert control_not_exact([record_of(1.0, 1.0)]) == []
+    assert control_not_exact([record_of(1.0, 0.9)])
 
 
 def test_noise_that_hides_labels_is_not_called_private(made):
@@ -310,14 +330,14 @@ def test_noise_that_hides_labels_is_not_called_private(made):
 
 
 def test_a_null_view_that_is_lucky_raises_no_flag_and_one_that_knows_does(made):
-    def told(value):
+    def record_of(value):
         reading = Reading(
             name="leak_auc", value=value, low=value - 0.03, high=value + 0.03, n=40, chance=0.5, leaks="high"
         )
         return made.null(psnr=None, extra=(reading,))
 
-    assert null_above_chance([told(0.45), told(0.5), told(0.54)]) == []
-    (flag,) = null_above_chance([told(0.57)])
+    assert null_above_chance([record_of(0.45), record_of(0.5), record_of(0.54)]) == []
+    (flag,) = null_above_chance([record_of(0.57)])
     assert "leak AUC" in flag.sentence
     assert far_from_chance(Reading(name="label_distance", value=0.1, low=0.0, high=0.2, chance=0.9, leaks="low"))
     assert not far_from_chance(Reading(name="psnr", value=30, leaks="high"))

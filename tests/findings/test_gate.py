@@ -8,6 +8,7 @@ from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.gate import Demands, hold_to, read_allowed
 from leaktight.findings.summary_file import summary_of
 
+TOP = TopK(share=0.05)
 LENIENT = Demands(leaks=None, refuted=None, unknown=None, useless=None, unfinished=None)
 
 
@@ -41,7 +42,7 @@ def test_a_defence_that_leaks_fails_and_is_named(made, summary):
         str(leaks)
         == "leaks: failed. 1 of 1 verdict, none allowed: top-k (share 0.3), images (all 8 images recognised by dlg2019)."
     )
-    assert [case.subject for case in leaks.broken] == ["top-k (share 0.3), images"]
+    assert [case.subject for case in leaks.faults] == ["top-k (share 0.3), images"]
 
 
 def test_messages_without_a_defence_count_only_if_there_is_nothing_else(made, summary):
@@ -65,7 +66,7 @@ def test_so_many_are_allowed(made, summary):
     assert hold_to(leaky, Demands(leaks=2)).passed
     gate = hold_to(leaky, Demands(leaks=1))
     assert gate.criteria[2].sentence.startswith("2 of 2 verdicts, 1 allowed: ")
-    assert len(gate.criteria[2].broken) == 2
+    assert len(gate.criteria[2].faults) == 2
     assert "leaks" not in outcome(hold_to(leaky, Demands(leaks=None)))
 
 
@@ -77,8 +78,22 @@ def test_a_price_is_held_to_its_limit(made, summary):
     assert gate.criteria[-1].sentence.endswith("; 2 points allowed.")
     passed = hold_to(found, Demands(accuracy_loss=6)).criteria[-1]
     assert passed.passed
-    assert "which its interval reaches beyond" in passed.sentence
+    assert passed.sentence.endswith(", which the interval of top-k (share 0.05) reaches beyond.")
     assert "reaches beyond" not in hold_to(found, Demands(accuracy_loss=50)).criteria[-1].sentence
+
+
+def test_every_interval_that_reaches_beyond_the_limit_is_said(made, summary):
+    records = [*made.two_principles(TOP, accuracy=0.78), made.record(GaussianNoise(std=1.0), 31, 0.79)]
+    passed = hold_to(summary(records), Demands(accuracy_loss=2.5)).criteria[-1]
+    assert passed.passed
+    assert passed.sentence.startswith("At most, top-k (share 0.05) costs ")
+    assert passed.sentence.endswith("the interval of Gaussian noise (std 1) and top-k (share 0.05) reaches beyond.")
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1.0])
+def test_a_limit_that_every_price_or_none_would_pass_is_refused(limit):
+    with pytest.raises(InvalidValue, match=r"`--accuracy-loss` must be a number of points, at least 0\. Got "):
+        Demands(accuracy_loss=limit)
 
 
 def test_a_price_that_was_not_measured_fails(made, summary):
@@ -91,6 +106,29 @@ def test_a_price_that_was_not_measured_fails(made, summary):
 def test_a_useless_model_is_no_success(made, summary):
     found = summary(made.two_principles(TopK(share=0.05), accuracy=0.1))
     assert str(hold_to(found, Demands())) == "Gate failed: useless."
+
+
+def test_a_useless_model_hides_no_missing_evidence(made, summary):
+    bare = made.record(psnr=38, extra=made.searches(0))
+    found = summary([bare, made.record(TOP, psnr=9, extra=made.searches(8), accuracy=0.1)])
+    assert found.verdicts[-1].verdict == "useless"
+    assert str(hold_to(found, Demands(useless=None))) == "Gate failed: unknown."
+
+
+def test_scenarios_without_a_name_are_told_apart(made, summary):
+    other = made.SCENARIO.model_copy(update={"rounds": 50})
+    records = [
+        made.record(defence, psnr, scenario=scenario)
+        for scenario in (made.SCENARIO, other)
+        for defence, psnr in ((None, 38), (TOP, 31))
+    ]
+    gate = hold_to(summary(records), Demands(accuracy_loss=2))
+    for criterion in gate.criteria:
+        subjects = [case.subject for case in criterion.cases]
+        assert len(set(subjects)) == len(subjects)
+    assert [case.subject for case in gate.criteria[2].broken] == [
+        f"top-k (share 0.05), images, scenario {number}" for number in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize("records", [[], "failed"])

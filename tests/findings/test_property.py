@@ -153,8 +153,8 @@ def test_images_and_property_are_judged_apart(record, made):
         ("gaussian_noise", "property", "reduced"),
     ]
     questions = [item.question for item in advise(summary)]
-    assert questions[0] == "Images: What was bounded or not broken, at the lowest price?"
-    assert questions[2] == "Private property: What was bounded or not broken, at the lowest price?"
+    assert questions[0] == "Images: What was tightly bounded or not broken, at the lowest price?"
+    assert questions[2] == "Private property: What was tightly bounded or not broken, at the lowest price?"
 
 
 def test_advice_takes_the_least_leak_within_the_budget(record):

@@ -79,7 +79,9 @@ def test_what_is_missing_and_what_an_epsilon_implies_are_fields(made, summary):
         made.record(DPSGD(), psnr=9, notes=notes),
     ]
     _, bounded, unknown = summary(records)["verdicts"]
-    assert (unknown["verdict"], unknown["learned_nothing"]) == ("unknown", True)
+    assert (unknown["verdict"], unknown["evidence"], unknown["learned_nothing"]) == ("useless", "unknown", True)
+    assert (bounded["verdict"], bounded["evidence"]) == ("bounded", "bounded")
+    assert ": useless. " in unknown["sentence"]
     assert unknown["missing"].startswith("Every search failed")
     assert [(one["name"], one["search_failed"], one["failed_searches"]) for one in unknown["attacks"]] == [
         ("dlg2019", True, 1.0)

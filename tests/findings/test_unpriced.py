@@ -22,7 +22,7 @@ def federated(rounds=0):
 
 
 @pytest.fixture(params=["untrained", "useless"])
-def swept(request, made):
+def unpriced(request, made):
     """Records of a sweep, and why they have no price."""
     if request.param == "untrained":
         return made.sweep(scenario=federated()), UNTRAINED
@@ -42,8 +42,8 @@ def test_nothing_is_added_to_what_a_scenario_is_known_by():
     assert "untrained" not in federated().to_dict()
 
 
-def test_no_row_has_a_price_and_each_says_why(swept):
-    records, why = swept
+def test_no_row_has_a_price_and_each_says_why(unpriced):
+    records, why = unpriced
     rows = rows_of(records)
     assert {row.unpriced for row in rows} == {why}
     assert {row.loss for row in rows} == {None}
@@ -63,22 +63,22 @@ def test_a_trained_model_that_is_no_use_keeps_its_accuracy(made):
     assert [row.utility.value for row in rows] == [0.1, 0.1]
 
 
-def test_the_verdict_names_no_price(swept):
-    records, why = swept
+def test_the_verdict_names_no_price(unpriced):
+    records, why = unpriced
     defended = summarise(records).verdict[1:7]
     assert all(f"No price can be given: {why}." in sentence for sentence in defended)
     assert not any("The price" in sentence or "perhaps nothing" in sentence for sentence in defended)
 
 
-def test_no_defence_is_advised(swept):
-    records, why = swept
+def test_no_defence_is_advised(unpriced):
+    records, why = unpriced
     (advice,) = advise(summarise(records))
     assert advice.sentence == f"This cannot be said: {why}, so a price in accuracy means nothing. Train longer."
     assert advice.defence is None
 
 
-def test_curves_are_of_distances_alone(swept):
-    records, why = swept
+def test_curves_are_of_distances_alone(unpriced):
+    records, why = unpriced
     summary = summarise(records)
     assert [curve.family for curve in summary.curves] == ["Gaussian noise", "top-k"]
     assert [curve.caps for curve in summary.curves] == [{}, {}]
@@ -98,8 +98,8 @@ def test_the_leading_curve_is_still_that_of_the_closest_attack(made):
     assert {curve.attack for curve in leading_curves(summary.curves, summary.judgements)} == {"dlg2019"}
 
 
-def test_the_flag_says_why(made, swept):
-    records, why = swept
+def test_the_flag_says_why(made, unpriced):
+    records, why = unpriced
     (flag,) = utility_at_majority(records)
     assert why.lower() in flag.sentence.lower()
     assert flag.severity == ("info" if why == UNTRAINED else "doubt")

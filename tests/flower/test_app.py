@@ -119,7 +119,7 @@ def hasty(monkeypatch):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_model_is_that_of_the_local_engine_to_the_last_bit(case):
+def test_the_model_is_that_of_the_local_backend_to_the_last_bit(case):
     one = training(*CASES[case])
     assert same(led(Nodeless(one), one), one.lead(one.parties()))
 
@@ -241,7 +241,7 @@ def test_the_server_writes_the_model_or_says_why_there_is_none(tmp_path):
     config = {"training": json.dumps(one.to_dict()), "out": str(tmp_path), "patience": 0.1}
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
     main(Nodeless(one), context)
-    assert json.loads((tmp_path / CURVE_FILE).read_text())["engine"] == "flower"
+    assert json.loads((tmp_path / CURVE_FILE).read_text())["backend"] == "flower"
     assert json.loads((tmp_path / PROGRESS_FILE).read_text())["played"] == 2
     wanted = one.lead(one.parties()).parameters
     assert all(torch.equal(load_file(tmp_path / MODEL_FILE)[name], tensor) for name, tensor in wanted.items())

@@ -321,7 +321,7 @@ def place():
 def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, launch, what):
     (tmp_path / "plan.toml").write_text(PLAN)
     code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    words = [sys.executable, "-c", code, "train", "plan.toml", "--engine", "flower"]
+    words = [sys.executable, "-c", code, "train", "plan.toml", "--backend", "flower"]
     environment = {**os.environ, "TMPDIR": str(place)}
     command = launch(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
     until = time.monotonic() + 300
@@ -347,7 +347,7 @@ def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, launch,
 def test_ctrl_c_stops_what_was_started(launch, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    words = [sys.executable, "-c", code, "train", "plan.toml", "--engine", "flower"]
+    words = [sys.executable, "-c", code, "train", "plan.toml", "--backend", "flower"]
     command = launch(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 300
     while not (tmp_path / "leaktight-training" / "progress.json").exists() and time.monotonic() < until:

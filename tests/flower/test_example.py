@@ -117,7 +117,7 @@ def app(monkeypatch):
         del sys.modules[name]
 
 
-def asked(by_hand, task, node):
+def ask(by_hand, task, node):
     torch.manual_seed(0)
     return by_hand.ask(ArrayRecord(task.Net().state_dict()), node=node, lr=0.1)
 
@@ -132,7 +132,7 @@ def context(by_hand, node, **config):
 def test_its_two_sides_work_by_hand_and_the_cheapest_attacks_find_a_leak(by_hand, app, tmp_path):
     client_app, server_app, task = app
     assert server_app.app is not None
-    messages = [asked(by_hand, task, node) for node in range(NODES)]
+    messages = [ask(by_hand, task, node) for node in range(NODES)]
 
     class Planned(FedAvg):
         def configure_train(self, *_):
@@ -157,6 +157,6 @@ def test_its_two_sides_work_by_hand_and_the_cheapest_attacks_find_a_leak(by_hand
 def test_a_switch_of_the_run_chooses_the_defence(by_hand, app, caplog, defence):
     client_app, _, task = app
     caplog.set_level("INFO")
-    reply = client_app.app(asked(by_hand, task, 0), context(by_hand, 0, defence=defence))
+    reply = client_app.app(ask(by_hand, task, 0), context(by_hand, 0, defence=defence))
     assert not reply.has_error()
     assert "noise norm" in caplog.text

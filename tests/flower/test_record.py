@@ -31,19 +31,19 @@ class Planned(FedAvg):
 
 
 @pytest.fixture
-def asked(by_hand):
+def messages(by_hand):
     return [by_hand.ask(by_hand.arrays(**BEFORE), node=node, lr=0.1) for node in (7, 8)]
 
 
-def answers(by_hand, asked):
+def answers(by_hand, messages):
     app = by_hand.answering(by_hand.arrays(**AFTER))
-    return [app(message, by_hand.context()) for message in asked]
+    return [app(message, by_hand.context()) for message in messages]
 
 
-def test_every_answer_is_written_and_aggregated_as_before(by_hand, asked, tmp_path):
-    strategy = record(Planned(asked), tmp_path / "seen", shape=(1, 2, 2), batch_size=5, epochs=2, model="mine:net")
-    assert strategy.configure_train(3, by_hand.arrays(**BEFORE), ConfigRecord(), None) == asked
-    arrays, metrics = strategy.aggregate_train(3, iter(answers(by_hand, asked)))
+def test_every_answer_is_written_and_aggregated_as_before(by_hand, messages, tmp_path):
+    strategy = record(Planned(messages), tmp_path / "seen", shape=(1, 2, 2), batch_size=5, epochs=2, model="mine:net")
+    assert strategy.configure_train(3, by_hand.arrays(**BEFORE), ConfigRecord(), None) == messages
+    arrays, metrics = strategy.aggregate_train(3, iter(answers(by_hand, messages)))
     assert (arrays["weight"].numpy() == 0.5).all()
     assert metrics["train_loss"] == 0.5
     captures = read_captures(tmp_path / "seen")
@@ -56,23 +56,23 @@ def test_every_answer_is_written_and_aggregated_as_before(by_hand, asked, tmp_pa
     assert set(captures[0].parameters()) == {"weight", "steps"}
 
 
-def test_errors_and_strangers_are_not_written(by_hand, asked, tmp_path):
-    strategy = record(Planned(asked[:1]), tmp_path)
+def test_errors_and_strangers_are_not_written(by_hand, messages, tmp_path):
+    strategy = record(Planned(messages[:1]), tmp_path)
     strategy.configure_train(1, by_hand.arrays(**BEFORE), ConfigRecord(), None)
-    replies = [Message(Error(2, "no data"), reply_to=asked[0]), *answers(by_hand, asked[1:])]
+    replies = [Message(Error(2, "no data"), reply_to=messages[0]), *answers(by_hand, messages[1:])]
     strategy.aggregate_train(1, replies)
     assert not list(tmp_path.glob("*.json"))
 
 
-def test_a_capture_that_cannot_be_written_does_not_end_the_training(by_hand, asked, tmp_path, caplog, monkeypatch):
+def test_a_capture_that_cannot_be_written_does_not_end_the_training(by_hand, messages, tmp_path, caplog, monkeypatch):
     def full(*_, **__):
         raise OSError("disk full")
 
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["leaktight.flower.tap"], "write_capture", full)
-    strategy = record(Planned(asked), tmp_path)
+    strategy = record(Planned(messages), tmp_path)
     strategy.configure_train(1, by_hand.arrays(**BEFORE), ConfigRecord(), None)
-    arrays, _ = strategy.aggregate_train(1, answers(by_hand, asked))
+    arrays, _ = strategy.aggregate_train(1, answers(by_hand, messages))
     assert arrays is not None
     assert "A message of node-7 could not be recorded: disk full" in caplog.text
 
@@ -94,13 +94,13 @@ def test_what_is_stated_wrongly_is_one_sentence_before_the_training(tmp_path, kn
 
 def recorded(by_hand, folder, config, known, reply=None, run_config=None):
     """Return the manifest of one exchange, and what the server's log asked."""
-    asked = [by_hand.ask(by_hand.arrays(**BEFORE), **config)]
+    messages = [by_hand.ask(by_hand.arrays(**BEFORE), **config)]
     context = by_hand.context()
     context.run_config = run_config or {}
-    strategy = record(Planned(asked), folder, context=context, **known)
+    strategy = record(Planned(messages), folder, context=context, **known)
     strategy.configure_train(1, by_hand.arrays(**BEFORE), ConfigRecord(), None)
     app = by_hand.answering(by_hand.arrays(**AFTER), **({"training": reply} if reply else {}))
-    arrays, _ = strategy.aggregate_train(1, [app(asked[0], context)])
+    arrays, _ = strategy.aggregate_train(1, [app(messages[0], context)])
     assert arrays is not None
     [capture] = read_captures(folder)
     return capture.manifest
@@ -147,58 +147,70 @@ def test_the_run_alone_may_say_everything(by_hand, tmp_path):
     assert (manifest.local_steps, manifest.examples, manifest.dataset_size) == (2, 8, 10)
 
 
-def test_everything_else_is_the_strategys_own(by_hand, asked, tmp_path):
+def test_everything_else_is_the_strategys_own(by_hand, messages, tmp_path):
     strategy = record(FedAvg(fraction_evaluate=0.0), tmp_path)
     assert list(strategy.configure_evaluate(1, by_hand.arrays(**BEFORE), ConfigRecord(), None)) == []
     assert strategy.aggregate_evaluate(1, []) is None
     strategy.summary()
 
 
-def test_a_folder_of_another_run_is_refused(by_hand, asked, tmp_path):
+def test_a_folder_of_another_run_is_refused(by_hand, messages, tmp_path):
     mod = tap(tmp_path, shape=(1, 2, 2))
-    mod(asked[0], by_hand.context(), by_hand.answering(by_hand.arrays(**AFTER)))
+    mod(messages[0], by_hand.context(), by_hand.answering(by_hand.arrays(**AFTER)))
     with pytest.raises(InvalidValue, match="holds captures already"):
         record(FedAvg(), tmp_path)
 
 
-def test_the_tap_sees_what_leaves_the_mods_behind_it(by_hand, asked, tmp_path):
+def test_the_tap_sees_what_leaves_the_mods_behind_it(by_hand, messages, tmp_path):
     app, guard, context = by_hand.answering(by_hand.arrays(**AFTER)), protect(GaussianNoise(std=1.0)), by_hand.context()
     outer, inner = tap(tmp_path / "out", epochs=1, batch_size=5), tap(tmp_path / "in")
 
     def guarded(message, where):
         return guard(message, where, lambda one, other: inner(one, other, app))
 
-    reply = outer(asked[0], context, guarded)
+    reply = outer(messages[0], context, guarded)
     [left], [was] = read_captures(tmp_path / "out"), read_captures(tmp_path / "in")
     assert np.allclose(left.tensors()["weight"], by_hand.values(reply)["weight"])
     assert was.tensors()["weight"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert (left.manifest.name, left.manifest.local_steps, left.manifest.learning_rate) == ("node-7/1", 2, 0.1)
 
 
-def test_the_tap_knows_the_run_s_configuration(by_hand, asked, tmp_path):
+def test_the_tap_knows_the_run_s_configuration(by_hand, messages, tmp_path):
     context = by_hand.context()
     context.run_config = {"momentum": 0.5, "lr": 7.0}
-    tap(tmp_path)(asked[0], context, by_hand.answering(by_hand.arrays(**AFTER)))
+    tap(tmp_path)(messages[0], context, by_hand.answering(by_hand.arrays(**AFTER)))
     [left] = read_captures(tmp_path)
     assert (left.manifest.momentum, left.manifest.learning_rate) == (0.5, 0.1)
 
 
-def test_a_participant_keeps_the_examples_behind_its_updates_for_itself(by_hand, asked, tmp_path):
-    path = keep_truth(tmp_path, asked[0], by_hand.context(), torch.ones(2, 1, 2, 2), torch.tensor([0, 1]))
+def test_a_participant_keeps_the_examples_behind_its_updates_for_itself(by_hand, messages, tmp_path):
+    path = keep_truth(tmp_path, messages[0], by_hand.context(), torch.ones(2, 1, 2, 2), torch.tensor([0, 1]))
     assert path.stat().st_mode & 0o777 == 0o600
-    tap(tmp_path / "seen")(asked[0], by_hand.context(), by_hand.answering(by_hand.arrays(**AFTER)))
+    tap(tmp_path / "seen")(messages[0], by_hand.context(), by_hand.answering(by_hand.arrays(**AFTER)))
     [capture] = read_captures(tmp_path / "seen")
     assert read_truth(tmp_path, [capture.manifest.name])[capture.manifest.name].labels.tolist() == [0, 1]
 
 
-def test_the_tap_knows_what_came_although_the_app_answers_in_its_place(by_hand, asked, tmp_path):
+def test_the_tap_knows_what_came_although_the_app_answers_in_its_place(by_hand, messages, tmp_path):
     def app(message, context):
         message.content["arrays"] = by_hand.arrays(**AFTER)
         return Message(message.content, reply_to=message)
 
-    tap(tmp_path)(asked[0], by_hand.context(), app)
+    tap(tmp_path)(messages[0], by_hand.context(), app)
     [left] = read_captures(tmp_path)
     assert left.tensors()["weight"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_a_round_that_nobody_names_is_not_written_as_zero(by_hand, tmp_path):
+    app = by_hand.answering(by_hand.arrays(**AFTER))
+    for _ in range(3):
+        message = by_hand.ask(by_hand.arrays(**BEFORE))
+        del message.content["config"]["server-round"]
+        tap(tmp_path)(message, by_hand.context(), app)
+    assert [capture.manifest.round for capture in read_captures(tmp_path)] == [1, 2, 3]
+    with pytest.raises(InvalidValue, match="A train message must name its round"):
+        keep_truth(tmp_path / "truth", message, by_hand.context(), torch.ones(1, 1, 2, 2), torch.tensor([0]))
+    assert not (tmp_path / "truth").exists()
 
 
 def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):

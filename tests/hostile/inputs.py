@@ -48,11 +48,11 @@ def sparse(size: int, content: bytes = b"") -> Maker:
 def cut(make: Maker, size: int) -> Maker:
     """Return what makes the first bytes of another file."""
 
-    def made(path: Path) -> None:
+    def make(path: Path) -> None:
         make(path)
         path.write_bytes(path.read_bytes()[:size])
 
-    return made
+    return make
 
 
 def pipe(path: Path) -> None:

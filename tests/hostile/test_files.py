@@ -80,7 +80,7 @@ def settings(data: str, defence: str = "", own: dict[str, str] | None = None) ->
     return prepare
 
 
-def named(path: str, *more: tuple[str, ...]) -> Commands:
+def commands_on(path: str, *more: tuple[str, ...]) -> Commands:
     """Return the commands that take data by a path, and those that take it by their files."""
     words = ("--data", path, "--model", "mlp", "--workers", "1")
     return (("audit", *words), ("layers", *words), ("search", *words), *PLANS, *PARTIES, *more)
@@ -198,25 +198,28 @@ KINDS: dict[str, Kind] = {
     "npz": Kind(
         inputs.NPZ,
         "sets/mnist/set.npz",
-        named("sets/mnist/set.npz", reproduced("class-keys")),
+        commands_on("sets/mnist/set.npz", reproduced("class-keys")),
         also(settings('{kind = "npz", path = "sets/mnist/set.npz"}'), "sets/mnist"),
     ),
-    "csv": Kind(inputs.CSV, "set.csv", named("set.csv"), table("set.csv")),
-    "csv.gz": Kind(inputs.CSV_GZ, "set.csv.gz", named("set.csv.gz"), table("set.csv.gz")),
+    "csv": Kind(inputs.CSV, "set.csv", commands_on("set.csv"), table("set.csv")),
+    "csv.gz": Kind(inputs.CSV_GZ, "set.csv.gz", commands_on("set.csv.gz"), table("set.csv.gz")),
     "criteo": clicks("criteo_train.csv"),
     "criteo.gz": clicks("criteo_train.csv.gz"),
     "attributes": Kind(inputs.CSV, "sets/lfw/faces.csv", (*PLANS, *PARTIES), faces),
     "idx": Kind(
         inputs.IDX,
         "sets/mnist/train-images-idx3-ubyte",
-        named("sets/mnist", reproduced("class-keys")),
+        commands_on("sets/mnist", reproduced("class-keys")),
         other_idx,
     ),
     "idx.gz": Kind(
-        inputs.IDX_GZ, "sets/mnist/train-images-idx3-ubyte.gz", named("sets/mnist", reproduced("class-keys")), other_idx
+        inputs.IDX_GZ,
+        "sets/mnist/train-images-idx3-ubyte.gz",
+        commands_on("sets/mnist", reproduced("class-keys")),
+        other_idx,
     ),
-    "cifar": Kind(inputs.CIFAR, "sets/cifar10/data_batch_1.bin", named("sets/cifar10"), cifar),
-    "image": Kind(inputs.IMAGE, "pictures/a/1.png", named("pictures"), pictures),
+    "cifar": Kind(inputs.CIFAR, "sets/cifar10/data_batch_1.bin", commands_on("sets/cifar10"), cifar),
+    "image": Kind(inputs.IMAGE, "pictures/a/1.png", commands_on("pictures"), pictures),
     "manifest": Kind(inputs.MANIFESTS, "seen/a.capture.json", (AUDITED,), captures),
     "message": Kind(inputs.SAFETENSORS, "seen/a.safetensors", (AUDITED,), captures),
     "parameters": Kind(inputs.SAFETENSORS, "seen/b.safetensors", (AUDITED,), captures),

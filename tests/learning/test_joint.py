@@ -71,7 +71,7 @@ def test_the_files(tmp_path: Path) -> None:
     found = train_here(training(), tmp_path, told.append)
     assert torch.get_num_threads() == threads
     held = json.loads((tmp_path / CURVE_FILE).read_text())
-    assert held["engine"] == "local"
+    assert held["backend"] == "local"
     assert [one["round"] for one in held["rounds"]] == [each.played for each in told] == [1, 2, 3]
     assert held["utility"] == [reading.to_dict() for reading in found.utility]
     assert JointTraining.model_validate(held["training"]) == training()

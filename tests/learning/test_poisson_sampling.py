@@ -24,7 +24,7 @@ COUNT, SIZE, DRAWS = 40, 6, 6000
 
 
 @pytest.fixture(scope="module")
-def drawn() -> torch.Tensor:
+def membership() -> torch.Tensor:
     """Return one row for each batch, with 1 where an example is in it."""
     local = Local("client-0", seed=3)
     rows = torch.zeros(DRAWS, COUNT, dtype=torch.float64)
@@ -35,16 +35,16 @@ def drawn() -> torch.Tensor:
     return rows
 
 
-def test_every_example_is_in_as_often_as_the_rate_says(drawn):
-    inside = drawn.sum(0)
+def test_every_example_is_in_as_often_as_the_rate_says(membership):
+    inside = membership.sum(0)
     expected = torch.full((COUNT,), DRAWS * SIZE / COUNT, dtype=torch.float64)
     variance = DRAWS * (SIZE / COUNT) * (1 - SIZE / COUNT)
     assert 1e-4 < chi2.sf(float(((inside - expected) ** 2 / variance).sum()), COUNT) < 1 - 1e-4
     assert ((inside - expected).abs() < 5 * variance**0.5).all()
 
 
-def test_sizes_are_binomial_and_so_some_batches_are_empty_or_large(drawn):
-    sizes = drawn.sum(1)
+def test_sizes_are_binomial_and_so_some_batches_are_empty_or_large(membership):
+    sizes = membership.sum(1)
     rate = SIZE / COUNT
     assert sizes.mean().item() == pytest.approx(SIZE, abs=5 * (COUNT * rate * (1 - rate) / DRAWS) ** 0.5)
     assert sizes.var().item() == pytest.approx(COUNT * rate * (1 - rate), rel=0.1)
@@ -53,8 +53,8 @@ def test_sizes_are_binomial_and_so_some_batches_are_empty_or_large(drawn):
     assert sum(not len(draw_poisson(4, 1, Local("client-0", seed))) for seed in range(50)) > 5
 
 
-def test_no_example_tells_of_another_nor_of_the_batch_before(drawn):
-    standard = (drawn - drawn.mean(0)) / drawn.std(0)
+def test_no_example_tells_of_another_nor_of_the_batch_before(membership):
+    standard = (membership - membership.mean(0)) / membership.std(0)
     for other in (standard, standard.roll(1, 0)):
         correlation = (standard.T @ other / DRAWS).flatten()
         if other is standard:

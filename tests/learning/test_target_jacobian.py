@@ -16,7 +16,7 @@ from leaktight.testing import toy_batch, toy_task
 CLASSES = 3
 
 
-def bent(outputs: Tensor, labels: Tensor) -> Tensor:
+def bend(outputs: Tensor, labels: Tensor) -> Tensor:
     """A loss whose gradient is not linear in the target: at a one-hot label its slope is not that between labels."""
     return (outputs.softmax(-1) - labels.square()).square().sum(-1) + (outputs * labels.exp()).sum(-1)
 
@@ -47,7 +47,7 @@ def full(task: Task, inputs: Tensor, label: Tensor, names: list[str]) -> tuple[T
     return gradient(target.requires_grad_()).detach(), torch.autograd.functional.jacobian(gradient, target)
 
 
-@pytest.mark.parametrize("loss", [cross_entropy, bent])
+@pytest.mark.parametrize("loss", [cross_entropy, bend])
 def test_norms_are_those_of_the_whole_jacobian(task: Task, batch: Batch, loss: object) -> None:
     task = dataclasses.replace(task, loss=loss)
     found = target_norms(task, task.model.tensors(), batch)
@@ -65,7 +65,7 @@ def test_norms_are_those_of_the_whole_jacobian(task: Task, batch: Batch, loss: o
 def test_the_bent_loss_takes_a_derivative(task: Task, batch: Batch) -> None:
     """The difference between two labels' gradients, which is as good as a derivative for cross entropy, is not one here."""
     names = ["head.weight", "head.bias"]
-    for loss, same in ((cross_entropy, True), (bent, False)):
+    for loss, same in ((cross_entropy, True), (bend, False)):
         changed = dataclasses.replace(task, loss=loss)
         one, jacobian = full(changed, batch.inputs[0], torch.tensor(0), names)
         other, _ = full(changed, batch.inputs[0], torch.tensor(1), names)

@@ -188,12 +188,12 @@ def test_diversity_of_one_picture_is_none_and_that_of_real_ones_is_one(truth):
 
 
 def test_the_interval_of_diversity_covers_what_more_samples_would_show(truth):
-    def drawn(count, seed):
+    def draw_samples(count, seed):
         scale = torch.rand(count, 1, 1, 1, generator=stream(seed, "scale"))
         return scale * torch.rand(count, 1, 8, 8, generator=stream(seed))
 
-    wanted = graded(SampleDiversity(), drawn(1500, 999), truth).value
-    readings = [graded(SampleDiversity(), drawn(40, seed), truth) for seed in range(60)]
+    wanted = graded(SampleDiversity(), draw_samples(1500, 999), truth).value
+    readings = [graded(SampleDiversity(), draw_samples(40, seed), truth) for seed in range(60)]
     covered = sum(reading.low <= wanted <= reading.high for reading in readings)
     # 95 % of 60 are 57; the interval is an approximation for many samples.
     assert covered >= 51

@@ -34,7 +34,7 @@ def judged(claim=CLAIM, images=None, defended=0.70, undefended=0.71, half=0.01, 
 
 def test_what_is_hidden_and_cheap_is_privacy_aware():
     found = judged()
-    assert (found.verdict, found.printed, found.affordable) == ("holds",) * 3
+    assert (found.verdict, found.as_printed, found.affordable) == ("holds",) * 3
     assert (found.used.value, found.raw.value, found.loss.value) == pytest.approx((1.0, 1.0, 0.01))
     assert (found.used.against, found.raw.against) == ("used", "raw")
 
@@ -104,7 +104,7 @@ def test_an_accuracy_without_an_interval_decides_nothing():
 
 def test_who_undoes_the_transformation_breaks_the_verdict_and_not_the_printed_definition():
     found = judged(images=psnrs(raw=(30.0,) * 60))
-    assert (found.printed, found.verdict) == ("holds", "does not hold")
+    assert (found.as_printed, found.verdict) == ("holds", "does not hold")
 
 
 def test_one_failure_is_enough_and_all_must_hold():

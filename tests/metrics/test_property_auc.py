@@ -40,7 +40,7 @@ def grade(guess, truth):
     return PropertyAuc().grade(guess, truth, stream(0, "metric"))
 
 
-def drawn(messages=60, layers=3, gap=0.3, seed=0):
+def draw_scores(messages=60, layers=3, gap=0.3, seed=0):
     rng = torch.Generator().manual_seed(seed)
     positive = torch.rand(messages, generator=rng) < 0.4
     values = torch.rand(layers, messages, generator=rng) * 0.7 + gap * positive
@@ -48,7 +48,7 @@ def drawn(messages=60, layers=3, gap=0.3, seed=0):
 
 
 def test_each_layer_is_that_of_scikit_learn_with_its_interval(truth):
-    values, properties, positive = drawn()
+    values, properties, positive = draw_scores()
     coarse = (values * 10).round() / 10
     layers = (None, "body.0", "head")
     readings = grade(scored(coarse, layers), truth(properties))
@@ -76,7 +76,7 @@ def test_the_raw_examples_count_not_the_used_ones(truth):
 
 
 def test_a_wrong_order_is_below_a_half_and_leaks_nothing(truth):
-    values, properties, _ = drawn()
+    values, properties, _ = draw_scores()
     one, other = (grade(scored(each[:1]), truth(properties))[0] for each in (values, 1 - values))
     assert other.value == pytest.approx(1 - one.value)
     assert one.beats_chance()
@@ -109,7 +109,7 @@ def test_it_is_one_of_the_standard_metrics():
 
 
 def test_the_metric_conforms(truth):
-    _, properties, positive = drawn(messages=400)
+    _, properties, positive = draw_scores(messages=400)
     sure = torch.where(positive, 0.9, 0.1)[None].double()
     noise = torch.rand(1, 400, generator=torch.Generator().manual_seed(5)).double()
     perfect = scored(sure)

@@ -307,6 +307,20 @@ def test_all_obstacles_are_listed_at_once():
     assert "`1`, `4`" in found[0]
 
 
+def test_what_is_wrong_with_the_class_scores_is_listed_beside_that_they_are_a_part():
+    module = Own(lambda self, x: {"features": x.flatten(1), "logits": plain(self, x)})
+    assert obstacles(module, SHAPE, CLASSES) == [
+        "Its output must be one tensor. Got a dict with `features`, `logits`; choose one by "
+        '`output = "logits"` (`--output logits`).'
+    ]
+    module = Own(lambda self, x: (plain(self, x).softmax(1), x))
+    assert [found.split(". ")[0] for found in obstacles(module, SHAPE, CLASSES)] == [
+        "Its output must be one tensor",
+        "The linear layer `head` is not the last step",
+    ]
+    assert len(obstacles(Own(lambda self, x: [plain(self, x).sum()]), SHAPE, CLASSES)) == 1
+
+
 def test_a_long_list_of_layers_is_shortened():
     module = net(*[OwnNorm(8) for _ in range(8)])
     assert "Batch norm `1`, `2`, `3`, `4`, `5` and 3 more of class OwnNorm" in obstacles(module, SHAPE, CLASSES)[0]

@@ -74,8 +74,8 @@ def test_a_page_says_what_holds_and_why_the_rest_does_not(paper, done):
 def test_tables_stand_beside_the_published_numbers_with_their_picture(paper, done):
     tables = section(paper_page(paper, done), "Tables and charts")
     assert "| defence | auc | auc, published |" in tables
-    assert "| none | 0.9 | 0.8 |" in tables
-    assert r"| a\|b | 0.5 | - |" in tables
+    assert "| none | 0.900 | 0.800 |" in tables
+    assert r"| a\|b | 0.500 | - |" in tables
     assert "(some-paper/leak.svg)" in tables
     assert "- Published: It is less. (Fig. 1)" in tables
     assert "Nothing was measured for this table." in tables

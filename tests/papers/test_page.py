@@ -5,6 +5,7 @@ import re
 import pytest
 
 from leaktight.papers.check import above, tally
+from leaktight.papers.number_text import format_of
 from leaktight.papers.page import PAGE_FILE, render_page, write_page
 from leaktight.papers.paper import Experiment, Paper
 from leaktight.papers.reproduction import Reproduction
@@ -84,3 +85,11 @@ def test_it_is_written_beside_the_audits_and_an_earlier_one_is_kept(paper, done,
 def test_claims_are_counted():
     assert tally([]) == "Nothing is checked."
     assert tally([above("a", 1.0, 0.0)] * 2) == "2 hold, 0 do not, of 2."
+
+
+def test_numbers_have_the_digits_of_the_terminal(paper, done):
+    text = format_of("auc", [*ROWS, *PUBLISHED])
+    shown = render_page(paper, done)
+    assert f"<td>{text(0.9)} ({text(0.8)} to {text(1.0)})</td><td>-</td>" in shown
+    assert f"<td>{text(0.65)}</td>" in shown
+    assert len({len(text(value)) for value in (0.9, 0.7, 0.65)}) == 1

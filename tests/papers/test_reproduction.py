@@ -15,14 +15,14 @@ from leaktight.papers.check import above
 from leaktight.running import Step, Store
 
 
-def made(**changes: object) -> Reproduction:
+def make_reproduction(**changes: object) -> Reproduction:
     whole = {"paper": "p", "scale": "smoke", "seed": 0, "seconds": 1.5, "tables": {}, "published": {}, "checks": ()}
     return Reproduction.model_validate({**whole, **changes})
 
 
 def test_its_json_has_exactly_the_promised_keys() -> None:
     check = above("a claim", 1.0, least=0)
-    done = made(tables={"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}, checks=(check,))
+    done = make_reproduction(tables={"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}, checks=(check,))
     found = json.loads(done.model_dump_json())
     assert list(found) == [
         "paper",
@@ -55,12 +55,12 @@ def test_its_json_has_exactly_the_promised_keys() -> None:
 
 def test_rows_are_flat() -> None:
     with pytest.raises(InvalidValue):
-        made(tables={"t": [{"a": [1, 2]}]})
+        make_reproduction(tables={"t": [{"a": [1, 2]}]})
 
 
 def test_a_scale_is_one_of_three() -> None:
     with pytest.raises(InvalidValue, match="The `scale` of Reproduction must be one of"):
-        made(scale="large")
+        make_reproduction(scale="large")
 
 
 def test_the_plans_become_tables_beside_the_published_ones(toy: Paper[Order], tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Tables: our rows beside the published ones, and their charts."""
 
 from leaktight.papers.row import claims
-from leaktight.papers.table import chart_of, table_of
+from leaktight.papers.table import Colours, chart_of, table_of
 
 ROWS = [
     {"defence": name, "strength": strength, "auc": value, "auc_low": value - 0.1, "auc_high": value + 0.1}
@@ -33,10 +33,25 @@ def test_other_tables_have_a_dot_for_each_row():
 
 
 def test_a_published_column_stands_beside_ours_where_a_row_of_ours_has_it():
-    table = table_of("trade_off", ROWS, [*PUBLISHED, *claims(("Noise is better.", "Fig. 1"))], ("defence", "strength"))
+    table = table_of(
+        "trade_off", ROWS, [*PUBLISHED, *claims(("Noise is better.", "Fig. 1"))], ("defence", "strength"), Colours()
+    )
     assert (table.title, list(table.heads)) == ("Trade off", ["defence", "strength", "auc", "auc, published"])
-    assert table.lines[4] == ["noise", "1", "0.7 (0.6 to 0.8)", "0.65"]
+    assert table.lines[4] == ["noise", "1", "0.700 (0.600 to 0.800)", "0.650"]
     assert table.claims == ["Noise is better. (Fig. 1)"]
     assert table.is_published
-    other = table_of("trade_off", ROWS, [{"defence": "other", "strength": 1.0, "auc": 0.6}], ("defence", "strength"))
+    other = table_of(
+        "trade_off", ROWS, [{"defence": "other", "strength": 1.0, "auc": 0.6}], ("defence", "strength"), Colours()
+    )
     assert (list(other.heads), other.is_published) == (["defence", "strength", "auc"], False)
+
+
+def test_what_has_one_name_has_one_colour_on_a_page():
+    other = [{**row, "defence": "top-k"} if row["defence"] == "none" else row for row in ROWS]
+    colours = Colours()
+    charts = [chart_of(rows, {}, ("defence", "strength"), ["auc"], colours) for rows in (ROWS, other)]
+    first, second = ({series.name: series.colour for series in chart.panels[0].series} for chart in charts)
+    assert first["noise"] == second["noise"]
+    assert len({first["none"], first["noise"], second["top-k"]}) == 3
+    many = colours.of([str(number) for number in range(8)])
+    assert len(set(many)) == 8

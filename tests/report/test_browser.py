@@ -11,12 +11,21 @@ import threading
 import numpy as np
 import pypdf
 import pytest
+import torch
 from PIL import Image
 
 from leaktight.attacks import PropertyInference
+from leaktight.captures import AsCaptured
 from leaktight.core.metric import Reading
-from leaktight.defences import SumKL, TopK
+from leaktight.defences import ClassKeys, SumKL, TopK
+from leaktight.findings.audit_comparison import Audit, compare
+from leaktight.findings.summary import summarise
 from leaktight.metrics.norm_histogram import BINS
+from leaktight.papers.check import above
+from leaktight.papers.page import render_page
+from leaktight.papers.paper import Experiment, Paper
+from leaktight.papers.reproduction import Reproduction
+from leaktight.report.compare import render_comparison
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -82,7 +91,7 @@ def test_characteristics_are_drawn_and_fit_a_phone(browse, site, report, made):
 
 
 def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, made):
-    def told(value):
+    def readings_of(value):
         each = tuple(value + 0.01 * (step % 2) for step in range(20))
         counts = tuple(float(place in (40, 60)) for place in range(BINS))
         leak = {"value": value, "low": value - 0.02, "high": value + 0.02, "chance": 0.5, "leaks": "high", "n": 20}
@@ -91,11 +100,12 @@ def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, ma
         return (*layers, *norms, Reading(name="auc", value=0.9, low=0.88, high=0.92, chance=0.5))
 
     defended = [
-        made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=told(1 - bound)) for bound in (0.1, 0.2, 0.4)
+        made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=readings_of(1 - bound))
+        for bound in (0.1, 0.2, 0.4)
     ]
     page = site / "labels.html"
     page.write_text(
-        report([made.record(psnr=None, accuracy=None, extra=told(0.97)), *defended], gallery=lambda key: None)
+        report([made.record(psnr=None, accuracy=None, extra=readings_of(0.97)), *defended], gallery=lambda key: None)
     )
     result = browse(page.as_uri(), "--dump-dom")
     for name, count in (("labels", 1), ("norms", 4)):
@@ -114,7 +124,7 @@ def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
     layers = [*(f"body.conv{number}" for number in range(1, 9)), "body.linear1", "body.linear2", "head"]
     measures = ("property_auc", "v_information_share", "sensitivity_f_share", "mutual_information_upper_share")
 
-    def told(most):
+    def readings_of(most):
         common = {"n": 40, "leaks": "high"}
         found = [Reading(name="property_auc", value=most, low=most - 0.05, high=most + 0.05, chance=0.5, **common)]
         for name in measures:
@@ -129,11 +139,12 @@ def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
 
     attack = PropertyInference(layers="each")
     defended = [
-        made.record(TopK(share=share), psnr=None, attack=attack, extra=told(0.5 + share / 2)) for share in (0.6, 0.2)
+        made.record(TopK(share=share), psnr=None, attack=attack, extra=readings_of(0.5 + share / 2))
+        for share in (0.6, 0.2)
     ]
     page = site / "layers.html"
     page.write_text(
-        report([made.record(psnr=None, attack=attack, extra=told(0.93)), *defended], gallery=lambda key: None)
+        report([made.record(psnr=None, attack=attack, extra=readings_of(0.93)), *defended], gallery=lambda key: None)
     )
     result = browse(page.as_uri(), "--dump-dom")
     assert len(re.findall(r'<figure id="plot-layers-', result.stdout)) == 3
@@ -215,6 +226,12 @@ def test_it_prints_the_summary_first_and_leaves_parameters_out(browse, site):
     whole = "\n".join(pages)
     assert "What each verdict rests on" in whole
     assert "All 20 cells" not in whole
+    # The widest table has pages of its own, laid across.
+    across = [page.mediabox.width > page.mediabox.height for page in reader.pages]
+    first = next(number for number, text in enumerate(pages) if text.startswith("Every number"))
+    assert across[first]
+    assert across.index(True) == first
+    assert not across[-1]
 
 
 def script(page, text):
@@ -223,6 +240,7 @@ def script(page, text):
     return open_page.replace("</body>", f"<script>{text}</script></body>")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["whole", "passable", "swept", "few"])
 def test_nothing_keeps_anyone_from_reading_it(browse, site, report, made, whole, passable, name, scheme):
@@ -262,3 +280,88 @@ def test_tables_sort_and_pictures_enlarge_by_keyboard(browse, site, whole):
     assert (falling[0], falling[1]) == (sorted(before, reverse=True), "descending")
     assert opened
     assert large > 300
+
+
+@pytest.fixture
+def other_pages(made, report, pictured):
+    """Pages beside that of an audit of images, each at its fullest."""
+    made_up = pictured()
+    left = (Reading(name="objective", value=1e-9, n=8, each=(1e-9,) * 8), Reading(name="diverged", value=0, n=8))
+    blind = [made.record(AsCaptured(), psnr=None, accuracy=None, extra=left)]
+    guesses = {"guess": made.photos(), "guess_labels": torch.arange(8)}
+    audits = [made.audit(), [made.record(psnr=38), *made.two_principles(TopK(share=0.3), accuracy=0.75)]]
+    told = [
+        Audit(letter, f"out/{letter}", made.plan(), tuple(one), made.VERSIONS, {}, summarise(one))
+        for letter, one in zip("AB", audits, strict=True)
+    ]
+    rows = [
+        {"defence": name, "strength": strength, "auc": 0.5 + strength / 10, "auc_low": 0.4, "auc_high": 0.9}
+        for name in ("none", "noise with a long name")
+        for strength in (0.1, 1.0, 2.0)
+    ]
+    paper = Paper(
+        name="some-paper",
+        title="A paper (Somebody 2020)",
+        setup=lambda order: None,
+        experiments=(Experiment(table="trade_off", keys=("defence", "strength"), rows=lambda setup, records: rows),),
+    )
+    done = Reproduction(
+        paper="some-paper",
+        scale="smoke",
+        seed=0,
+        seconds=1.0,
+        tables={"trade_off": rows},
+        published={"trade_off": [{"defence": "none", "strength": 1.0, "auc": 0.65}]},
+        checks=(above("AUC falls", 0.4, 0.0), above("AUC is 1", 0.5, 1.0)),
+    )
+    return {
+        "made up": made_up,
+        "captured": report(blind, gallery=lambda key: guesses),
+        "compared": render_comparison(compare(told)),
+        "reproduced": render_page(paper, done, ["first"]),
+    }
+
+
+@pytest.fixture
+def pictured(made, report):
+    """Return a maker of a page with made-up pictures over many rounds."""
+
+    def make():
+        shares = {"recognised": 0.9, "recognised_any": 1.0, "recognised_confidence": 0.9, "nearest_private": 0.5}
+        extra = tuple(
+            Reading(name=name, value=value, low=value, high=value, n=60, chance=0.1, leaks="high")
+            for name, value in shares.items()
+        )
+        records = [made.record(defence, psnr=None, label="GAN", extra=extra) for defence in (None, ClassKeys(), TopK())]
+        images = torch.zeros(7, 8, 1, 8, 8, dtype=torch.uint8)
+        gallery = {"owned": images[0], "made": images[-1], "history": images, "rounds": torch.arange(7)}
+        return report(records, gallery=lambda key: gallery)
+
+    return make
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_keeps_anyone_from_reading_any_other_page(browse, site, other_pages, scheme):
+    axe = pytest.importorskip("axe_core_python.base").AXE_SCRIPT
+    told = "document.title = 'axe ' + JSON.stringify(r.violations.map(v => [v.impact, v.id]))"
+    dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    found = {}
+    for name, page in other_pages.items():
+        (site / "axe.html").write_text(script(page, f"{axe};axe.run(document).then(r => {{ {told} }})"))
+        result = browse((site / "axe.html").as_uri(), *dark, "--window-size=1200,900", "--dump-dom")
+        found[name] = json.loads(re.search(r"<title>axe (.*?)</title>", result.stdout)[1])
+    assert found == {name: [] for name in other_pages}
+
+
+@pytest.mark.long
+def test_no_other_page_sticks_out_on_a_phone(browse, site, other_pages):
+    wide = {}
+    for name, page in other_pages.items():
+        (site / "other.html").write_text(page)
+        told = "document.title = 'wide ' + document.getElementById('f').contentDocument.documentElement.scrollWidth"
+        frame = f'<iframe id="f" src="other.html" style="width:390px;height:900px" onload="setTimeout(() => {{ {told} }}, 1000)"></iframe>'
+        (site / "frame.html").write_text(f"<title></title>{frame}")
+        result = browse((site / "frame.html").as_uri(), "--allow-file-access-from-files", "--dump-dom")
+        wide[name] = int(re.search(r"<title>wide (\d+)", result.stdout)[1])
+    assert max(wide.values()) <= 394, wide

@@ -28,7 +28,7 @@ def test_the_section_stands_after_the_trade_off_and_says_what_the_regions_do_not
     text = text_of(page)
     assert "bounds the error of solving a layer's equations from above" in text
     assert "it does not prove that attacks fail" in text
-    assert "Gaussian noise over std, under dlg2019" in text
+    assert "Gaussian noise over std, under the attack dlg2019" in text
 
 
 def test_an_audit_without_sweeps_or_readings_has_no_such_section(made, page, report):

@@ -119,3 +119,28 @@ def test_a_logarithmic_axis_has_powers_of_ten(values):
 def test_spread_keeps_the_order_and_the_gap(places):
     moved = spread(sorted(places), 10, 0, 300)
     assert all(later - earlier >= 10 - 1e-9 for earlier, later in pairwise(moved))
+
+
+def test_words_on_a_dashed_line_stand_where_no_point_is():
+    def place(*points):
+        drawn = chart(Series("x", "colour0", points)).svg()
+        [words] = [one for one in elements(drawn, "note") if one.text == "guessing"]
+        return float(words.get("x")) > WIDE / 2, float(words.get("y"))
+
+    free, right, both = place(Point(0.0, 0.9)), place(Point(2.3, 0.52)), place(Point(2.3, 0.52), Point(-0.3, 0.52))
+    assert (free[0], right) == (True, (False, free[1]))
+    assert both[0]
+    assert both[1] > free[1]
+
+
+def test_names_of_points_close_to_each_other_find_places():
+    points = (Point(-0.35, 0.41, label="the first of two"), Point(-0.2, 0.41, label="the second of two"))
+    shown = texts(chart(Series("x", "colour0", points, stroke="")).svg())
+    assert {"the first of two", "the second of two"} <= set(shown)
+
+
+def test_a_chart_knows_whether_it_shows_chance():
+    assert chart(line()).has_chance
+    assert not chart(line(), level=None).has_chance
+    ticked = Series("x", "colour0", (Point(0.0, 0.9, chance=0.5),))
+    assert chart(ticked, level=None).has_chance

@@ -40,6 +40,17 @@ def test_it_shows_what_changed_beside_each_other(made, page):
     assert "http" not in re.sub(r"http-equiv", "", found)
 
 
+def test_a_model_that_learned_nothing_is_said_once(made, page):
+    useless, leaking = made.two_principles(TopK(share=0.3), accuracy=0.1), [made.record(TopK(share=0.3), 31, 0.1)]
+    bare = [made.record(psnr=38)]
+    found = page([*bare, *useless], [*bare, *leaking])
+    assert re.findall(r'<span class="badge( useless)?">(.*?)</span>', found)[:3] == [
+        ("", "useless"),
+        ("", "leaks"),
+        (" useless", "the model learned nothing"),
+    ]
+
+
 def test_it_says_where_an_audit_is_silent(made, page):
     bare, top = made.record(psnr=38), made.record(TopK(share=0.3), 31)
     found = page([bare, top], [bare], [bare, top])

@@ -272,3 +272,21 @@ def test_the_page_shows_the_passes(report, record):
     assert "Scores added up over passes" in shown
     assert 'id="plot-passes-0"' in shown
     assert "features alone" in shown
+
+
+def test_passes_are_drawn_above_what_needs_no_message(page, record):
+    def panel(features):
+        records = [
+            over_passes(record(None, 0.9), 0.97, (0.9, 0.95, 0.97), features=0.55),
+            over_passes(record(SumKL(bound=0.4), 0.6), 0.88, (0.6, 0.8, 0.88), features=features),
+        ]
+        (block,) = labels_section(page(records)).values["blocks"]
+        return block["curves"][0].chart.panels[0]
+
+    assert panel(0.55).level == 0.55
+    apart = panel(0.7)
+    assert apart.level is None
+    assert [[point.chance for point in series.points] for series in apart.series] == [
+        [None, None, 0.7],
+        [None, None, 0.55],
+    ]

@@ -6,10 +6,13 @@ import pytest
 import torch
 from PIL import Image
 
+from leaktight.captures import AsCaptured
+from leaktight.core.metric import Reading
 from leaktight.defences import GaussianNoise, TopK
 from leaktight.findings.redaction import redact_records
 from leaktight.findings.summary import summarise
-from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable
+from leaktight.report.page import Page
+from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable, pictures_section
 
 
 def decoded(address):
@@ -97,3 +100,22 @@ def test_missing_or_unequal_pictures_are_not_drawn(made):
     assert drawable({"truth_raw": image, "guess": image}) is None
     assert drawable({"truth_raw": image, "truth_used": image, "guess": image[:1]}) is None
     assert blocks([made.record()], lambda key: None) == []
+
+
+def test_of_guesses_that_nobody_graded_those_that_explain_most_come_first(made):
+    def ungraded(label, attack, left, noise):
+        readings = [
+            (Reading(name="objective", value=value, n=8, each=(value,) * 8), Reading(name="diverged", value=0, n=8))
+            for value in (left, noise)
+        ]
+        common = {"psnr": None, "accuracy": None, "label": label, "attack": attack}
+        return [
+            made.record(AsCaptured(), extra=readings[0], **common),
+            made.record(AsCaptured(), extra=readings[1], purpose="null", **common),
+        ]
+
+    records = [*ungraded("weak", made.DLG, 200.0, 225.0), *ungraded("strong", made.GEIPING, 1e-6, 225.0)]
+    guesses = {"guess": torch.zeros(8, 1, 4, 4, dtype=torch.uint8), "guess_labels": torch.arange(8)}
+    section = pictures_section(Page.of(records, made.plan(), made.VERSIONS, lambda key: guesses, redact=False))
+    assert [strip.detail.split(";")[0] for [strip] in section.values["blocks"]] == ["strong", "weak"]
+    assert not section.values["graded"]

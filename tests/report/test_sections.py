@@ -15,7 +15,7 @@ from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK, Transformation
-from leaktight.findings.column import shown
+from leaktight.findings.column import format_reading
 from leaktight.findings.redaction import number_seeds, redact_records, without_places, without_seeds
 from leaktight.learning.federated import Federated
 from leaktight.models import DLNet
@@ -87,8 +87,8 @@ def test_the_rows_of_the_verdict_are_marked(page, made):
 
 
 def test_a_reading_without_interval_is_a_number():
-    assert shown(Reading(name="psnr", value=3.0), str) == "3.0"
-    assert shown(None, str) == "-"
+    assert format_reading(Reading(name="psnr", value=3.0), str) == "3.0"
+    assert format_reading(None, str) == "-"
 
 
 def test_checks_show_what_was_found_and_whether_it_passed(page, made):
@@ -96,7 +96,7 @@ def test_checks_show_what_was_found_and_whether_it_passed(page, made):
     records.append(made.control(seed=2, status=Status.FAILED, reason="no memory"))
     checks = checks_section(page(records)).values["checks"]
     assert [check["result"] == "passed" for check in checks] == [True, False, True, False, False]
-    assert "PSNR 7.0 (chance 11.0)" in checks[2]["found"]
+    assert "PSNR 7.0 dB (chance 11.0 dB)" in checks[2]["found"]
     assert checks[4]["found"] == "failed: no memory"
 
 
@@ -106,6 +106,48 @@ def test_nothing_passed_where_nothing_was_compared_with_chance(page, made):
     [check] = checks_section(page([blind])).values["checks"]
     assert (check["result"], check["tone"]) == ("not graded", "unknown")
     assert "left with 225 of its objective" in check["found"]
+
+
+def test_a_check_of_several_attacks_tells_their_answer_once(page, made):
+    records = [made.null(attack=made.TEAM, label="team", extra=made.members({"search": 7.0, "simple": 6.0}))]
+    [check] = checks_section(page(records)).values["checks"]
+    assert check["found"].count("PSNR") == 1
+    lucky = [made.null(attack=made.TEAM, label="team", extra=made.members({"search": 30.0}))]
+    [check] = checks_section(page(lucky)).values["checks"]
+    assert (check["found"].count("PSNR"), check["result"]) == (1, "not passed")
+
+
+def test_the_theorem_stands_last_and_only_beside_its_section(page, made):
+    alone = made.record(TopK(), extra=made.characteristic(5.0, 0.5, holds=0.5))
+    assert not any("theorem" in head for head in table_section(page([made.record(), alone])).values["heads"])
+    heads = table_section(page(made.sweep())).values["heads"]
+    assert ["theorem" in head for head in heads[-4:]] == [True, True, False, False]
+    assert not any("theorem" in head for head in heads[:-4])
+
+
+def test_long_cells_are_folded(report, made):
+    notes = {"dp_sgd.epsilon": 3.21, "dp_sgd.delta": 1e-5, "dp_sgd.participations": 2.0}
+    shown = report([made.record(), made.record(DPSGD(), notes=notes)])
+    assert '<td class="words">epsilon at most 3.21' in shown
+    assert '<td class="words">38.0' not in shown
+
+
+def test_notes_are_about_what_was_measured(page, made):
+    assert not any("Batch norm" in note for note in summary_section(page([made.record()])).values["notes"])
+    read = (Reading(name="statistics_error", value=0.001, chance=0.5, leaks="low", n=8),)
+    assert any("Batch norm" in note for note in summary_section(page([made.record(extra=read)])).values["notes"])
+
+
+def test_a_table_without_prices_has_no_column_for_them(report, made):
+    shown = report([made.record(labels=0.25), made.record(TopK(), psnr=17, labels=0.5)])
+    assert shown.count('<table class="verdicts sortable">') == 2
+    assert shown.count('<th scope="col">price') == 1
+    assert (shown.count('<td colspan="5">'), shown.count('<td colspan="4">')) == (2, 2)
+
+
+def test_a_scenario_that_a_plan_only_numbers_is_named_by_its_kind(page, made):
+    values = parameters_section(page([made.record()])).values
+    assert [value["name"] for value in values["groups"]["Scenarios"]] == ["handmade"]
 
 
 def test_a_table_can_be_saved_and_no_cell_becomes_a_formula():

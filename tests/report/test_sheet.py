@@ -6,9 +6,11 @@ import pypdf
 import pytest
 
 from leaktight.captures import AsCaptured
-from leaktight.defences import GaussianNoise, TopK
+from leaktight.core.metric import Reading
+from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.headline import headline_of
 from leaktight.findings.summary import summarise
+from leaktight.report.findings import explain_bars
 from leaktight.report.page import Page
 from leaktight.report.pdf import draw_sheet
 from leaktight.report.sheet import MEANINGS, Sheet, price_text
@@ -115,3 +117,34 @@ def test_the_same_audit_makes_the_same_pdf_and_strange_letters_do_no_harm(sheet,
     )
     assert draw_sheet(found) == draw_sheet(found)
     assert '???? - "x"' in read(draw_sheet(found))[0].replace("?????", "????")
+
+
+def test_an_epsilon_that_promises_too_little_stands_where_the_attacks_put_it(sheet, made):
+    notes = {"dp_sgd.epsilon": 9.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    private = [
+        one.model_copy(update={"notes": notes}) if one.cell.defence == DPSGD() else one
+        for one in made.two_principles(DPSGD(), accuracy=0.75)
+    ]
+    weak = made.record(DPSGD(clip=2.0), psnr=9, notes=notes, label="adaptive", attack=made.ADAPTIVE)
+    reduced = made.record(GaussianNoise(), psnr=17, label="adaptive", attack=made.ADAPTIVE)
+    [group] = sheet([*private, reduced, weak]).groups
+    assert [(line.name.split(" (")[0], line.word) for line in group.lines[1:]] == [
+        ("DP-SGD", "bounded"),
+        ("Gaussian noise", "reduced"),
+        ("DP-SGD", "bounded"),
+    ]
+
+
+def test_attacks_that_are_tried_together_are_counted(sheet, made):
+    records = [made.record(attack=made.TEAM, label="team", extra=made.members({"search": 31, "simple": 12}))]
+    found = sheet(records)
+    assert found.groups[0].lines[0].attack == "team (2 together)"
+    assert found.scope.startswith("2 attacks, 1 seed")
+
+
+def test_what_bars_show_is_said_and_no_more(sheet, made):
+    left = (Reading(name="objective", value=1e-9, n=4), Reading(name="diverged", value=0, n=4))
+    assert explain_bars(sheet([made.record(psnr=None, accuracy=None, extra=left)])) == ""
+    assert explain_bars(sheet([made.record()])) == (
+        "Bar: what the strongest attack got; thin line: its 95 % interval; tick: what guessing gets."
+    )

@@ -15,7 +15,7 @@ def judgements(records):
     return summarise(records).judgements
 
 
-def drawn(records):
+def draw(records):
     return tradeoff(judgements(records), Palette.of(record.cell.defence for record in records))
 
 
@@ -36,7 +36,7 @@ def records(made):
 
 
 def test_each_kind_is_a_line_from_weak_to_strong_and_no_defence_is_a_star(records):
-    chart = drawn(records)
+    chart = draw(records)
     line, star = chart.panels[0].series
     assert (line.name, star.name) == ("top-k", "no defence")
     assert [point.x for point in line.points] == pytest.approx([80, 75, 60])
@@ -47,7 +47,7 @@ def test_each_kind_is_a_line_from_weak_to_strong_and_no_defence_is_a_star(record
 
 
 def test_bars_are_the_intervals(records):
-    line = drawn(records).panels[0].series[0]
+    line = draw(records).panels[0].series[0]
     rows = [j.worst for j in judgements(records) if j.defence.kind == "top_k"]
     for point, row in zip(line.points, rows, strict=True):
         assert (point.left, point.right) == pytest.approx((100 * row.utility.low, 100 * row.utility.high))
@@ -65,6 +65,17 @@ def test_leakage_over_strength_starts_at_no_defence_and_shows_chance(made, recor
     assert chart.panels[0].level == made.GREY
 
 
+def test_grey_dashes_are_explained_where_there_are_any(made, records, report):
+    assert section(made, records).values["chance"]
+    without = [
+        made.record(defence, psnr=None, accuracy=accuracy, extra=(Reading(name="leak_auc", value=0.9, leaks="high"),))
+        for defence, accuracy in ((None, 0.82), (TopK(), 0.8))
+    ]
+    assert not section(made, without).values["chance"]
+    assert "Grey dashes" in report(records, gallery=lambda key: None)
+    assert "Grey dashes" not in report(without, gallery=lambda key: None)
+
+
 def test_each_point_has_the_chance_level_of_its_own_row(made):
     def auc(value, chance):
         return (Reading(name="leak_auc", value=value, low=value, high=value, chance=chance, leaks="high"),)
@@ -72,7 +83,7 @@ def test_each_point_has_the_chance_level_of_its_own_row(made):
     strengths = ((0.3, 0.8, 0.56), (0.1, 0.7, 0.5))
     records = [made.record(psnr=None, extra=auc(0.9, 0.6))]
     records += [made.record(TopK(share=s), psnr=None, extra=auc(v, c)) for s, v, c in strengths]
-    chart = drawn(records)
+    chart = draw(records)
     assert chart.panels[0].level is None
     assert [point.chance for point in chart.panels[0].series[0].points] == [0.56, 0.5]
     [line] = swept(judgements(records)[0].kind, judgements(records))
@@ -87,7 +98,7 @@ def test_one_strength_makes_no_line_over_strength(made):
 def test_without_accuracy_the_trade_off_is_left_out(made):
     noises = [made.record(GaussianNoise(std=std), psnr=9, accuracy=None) for std in (0.1, 1.0)]
     records = [made.record(accuracy=None), *noises]
-    assert drawn(records) is None
+    assert draw(records) is None
     assert names(section(made, records)) == ["plot-strength-1-images-0"]
     assert section(made, [made.control()]) is None
 
@@ -103,7 +114,7 @@ def test_each_scenario_has_charts_of_its_own(made):
 def test_a_number_that_is_swept_inside_a_defence_makes_one_line_too(made):
     guards = [LayerGuard(layers=("head",), guard=GaussianNoise(std=std)) for std in (0.01, 0.1)]
     records = [made.record(psnr=38, accuracy=0.82)] + [made.record(guard, psnr=20, accuracy=0.7) for guard in guards]
-    line, _ = drawn(records).panels[0].series
+    line, _ = draw(records).panels[0].series
     assert line.name == "layer guard (guard Gaussian noise, count 1, layers head)"
     assert [point.label for point in line.points] == ["0.01", f"{line.name} std 0.1"]
     chart = section(made, records).values["figures"][1].chart
@@ -118,6 +129,6 @@ def test_samples_of_any_class_of_the_attacked_are_drawn_in_percent(made):
         )
         return made.record(defence, psnr=None, extra=readings)
 
-    chart = drawn([samples(None, 0.9, 0.9), samples(TopK(), 0.0, 0.8)])
+    chart = draw([samples(None, 0.9, 0.9), samples(TopK(), 0.0, 0.8)])
     assert sorted(point.y for one in chart.panels[0].series for point in one.points) == pytest.approx([80, 90])
     assert chart.panels[0].y.title.startswith("samples recognised, any class")

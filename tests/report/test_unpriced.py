@@ -30,7 +30,7 @@ def test_the_page_says_why_there_is_no_cap_and_no_price(untrained, report):
     assert "CAP, " not in page
     assert "The price" not in page
     assert "No price can be given: the model was not trained (0 rounds)." in page
-    assert "What dlg2019 rebuilt in each region" in page
+    assert "What the attack dlg2019 rebuilt in each region" in page
 
 
 def test_a_useful_model_has_no_such_note(made, report):

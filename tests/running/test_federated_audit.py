@@ -37,6 +37,7 @@ def test_every_cell_is_done(records: list[Record]) -> None:
     assert len(records) == 1 + 3 * 2 + 2
 
 
+@pytest.mark.long
 def test_two_workers_make_the_same_records(records: list[Record], tmp_path: Path) -> None:
     twice = running.run(plans.parse_plan(PLAN), tmp_path, workers=2)
     timeless = [[record.model_copy(update={"seconds": 0.0}) for record in some] for some in (records, twice)]

@@ -87,28 +87,28 @@ def mine(data: Npz, own: Write) -> Federated:
     return Federated(data=data, model=Factory(function="own_model:net"))
 
 
-def made(scenario: Any, seed: int = 0, *values: Any) -> Fingerprint:
+def fingerprint_of(scenario: Any, seed: int = 0, *values: Any) -> Fingerprint:
     return Fingerprints().of(scenario, seed, *values)
 
 
 def test_the_same_things_have_the_same_fingerprint(data: Npz) -> None:
     scenario = Federated(data=data, model=MLP())
-    assert made(scenario).digest == made(scenario).digest
-    assert made(scenario).digest != made(scenario, seed=1).digest
+    assert fingerprint_of(scenario).digest == fingerprint_of(scenario).digest
+    assert fingerprint_of(scenario).digest != fingerprint_of(scenario, seed=1).digest
     longer = scenario.model_copy(update={"rounds": 3})
-    assert made(scenario, 0, Undefended()) == made(longer, 0, Undefended())
+    assert fingerprint_of(scenario, 0, Undefended()) == fingerprint_of(longer, 0, Undefended())
 
 
 @pytest.mark.parametrize("member", ["x_train", "y_train", "x_test", "y_test"])
 def test_data_that_were_replaced_show(data: Npz, member: str) -> None:
     scenario = Federated(data=data, model=MLP())
-    before = made(scenario)
+    before = fingerprint_of(scenario)
     with np.load(data.path) as archive:
         changed = archive[member][::-1].copy()
     save(Path(data.path), **{member: changed})
-    assert made(scenario).changes(before) == [DATA]
+    assert fingerprint_of(scenario).changes(before) == [DATA]
     save(Path(data.path))
-    assert made(scenario) == before
+    assert fingerprint_of(scenario) == before
 
 
 def test_each_model_is_looked_at_once_in_a_run_and_each_data_set_once(data: Npz, monkeypatch: Any) -> None:
@@ -141,35 +141,35 @@ def test_each_module_is_looked_at_once_in_a_run_and_what_is_reached_once_for_eac
 
 
 def test_what_an_own_module_imports_shows(mine: Federated, own: Write) -> None:
-    before = made(mine)
+    before = fingerprint_of(mine)
     assert {"own_model.py", "own_activation.py"} <= before.parts.keys()
     own(activation=ACTIVATION.format(bent="x.tanh() * 1.5"))
-    assert made(mine).changes(before) == ["own_activation.py"]
+    assert fingerprint_of(mine).changes(before) == ["own_activation.py"]
     own(activation=ACTIVATION.format(bent="x.tanh()"))
-    assert made(mine) == before
+    assert fingerprint_of(mine) == before
 
 
 def test_comments_docstrings_and_layout_do_not_show(mine: Federated, own: Write) -> None:
-    before = made(mine)
+    before = fingerprint_of(mine)
     own(activation='"""How it bends."""\n# much\n' + ACTIVATION.format(bent="(\n        x.tanh()\n    )"))
-    assert made(mine) == before
+    assert fingerprint_of(mine) == before
 
 
 def test_only_what_a_model_does_changes_with_an_environment_variable(
     mine: Federated, own: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own(activation=ACTIVATION.format(bent='x.tanh() * float(os.environ.get("OWN_SLOPE", "1"))'))
-    before = made(mine)
-    assert made(mine) == before
+    before = fingerprint_of(mine)
+    assert fingerprint_of(mine) == before
     monkeypatch.setenv("OWN_SLOPE", "1.01")
-    assert made(mine).changes(before) == [RESPONSE]
+    assert fingerprint_of(mine).changes(before) == [RESPONSE]
     monkeypatch.delenv("OWN_SLOPE")
-    assert made(mine) == before
+    assert fingerprint_of(mine) == before
 
 
 def test_other_initial_parameters_show_without_any_source(data: Npz, monkeypatch: Any) -> None:
     scenario = Federated(data=data, model=MLP())
-    before = made(scenario)
+    before = fingerprint_of(scenario)
     plain = torch.nn.Linear.reset_parameters
 
     def smaller(layer: torch.nn.Linear) -> None:
@@ -177,28 +177,31 @@ def test_other_initial_parameters_show_without_any_source(data: Npz, monkeypatch
         layer.weight.data.mul_(0.5)
 
     monkeypatch.setattr(torch.nn.Linear, "reset_parameters", smaller)
-    assert made(scenario).changes(before) == [MODEL, RESPONSE]
+    assert fingerprint_of(scenario).changes(before) == [MODEL, RESPONSE]
 
 
 def test_a_module_that_was_edited_but_not_loaded_again_still_does_what_it_did(mine: Federated, tmp_path: Path) -> None:
-    before = made(mine)
+    before = fingerprint_of(mine)
     (tmp_path / "own_activation.py").write_text(ACTIVATION.format(bent="x.relu()"))
-    assert made(mine) == before
+    assert fingerprint_of(mine) == before
 
 
 def test_an_own_source_of_data_counts_by_code_and_content(own: Write) -> None:
     text = "import numpy as np\nfrom own_activation import bend\n\ndef load():\n    x = np.linspace(0, 1, 32).reshape(8, 1, 2, 2)\n    y = np.arange(8) % 2\n    return x, y, x, y\n"
     own(data=text, activation=ACTIVATION.format(bent="x"))
     scenario = Federated(data=OwnData(function="own_data:load"), model=MLP())
-    before = made(scenario)
+    before = fingerprint_of(scenario)
     assert {"own_data.py", "own_activation.py"} <= before.parts.keys()
     own(data=text.replace("0, 1, 32", "0, 0.5, 32"))
-    assert {"own_data.py", DATA} <= set(made(scenario).changes(before))
+    assert {"own_data.py", DATA} <= set(fingerprint_of(scenario).changes(before))
 
 
 def test_a_defence_counts_only_where_it_is_used(data: Npz) -> None:
     scenario = Federated(data=data, model=MLP())
-    noise, other = made(scenario, 0, GaussianNoise()), made(scenario, 0, Chain(links=(LaplaceNoise(),)))
+    noise, other = (
+        fingerprint_of(scenario, 0, GaussianNoise()),
+        fingerprint_of(scenario, 0, Chain(links=(LaplaceNoise(),))),
+    )
     assert "leaktight/defences/gaussian.py" in noise.parts
     assert "leaktight/defences/gaussian.py" not in other.parts
     assert "leaktight/defences/laplace.py" in other.parts
@@ -214,10 +217,10 @@ def test_an_installed_leaktight_is_known_by_its_version(data: Npz, monkeypatch: 
 
 def test_the_code_of_a_plugin_shows_wherever_it_is_nested(toys: ModuleType, data: Npz) -> None:
     scenario = Federated(data=data, model=MLP())
-    assert "leaktight_toys.py" not in made(scenario, 0, Undefended()).parts
+    assert "leaktight_toys.py" not in fingerprint_of(scenario, 0, Undefended()).parts
     for value in (Chain(links=(toys.ToyNoise(),)), Attempt(attack=toys.ToyAttack())):
-        assert "leaktight_toys.py" in made(scenario, 0, value).parts
-    assert "leaktight_toys.py" in made(toys.ToyScenario()).parts
+        assert "leaktight_toys.py" in fingerprint_of(scenario, 0, value).parts
+    assert "leaktight_toys.py" in fingerprint_of(toys.ToyScenario()).parts
 
 
 def test_code_that_was_typed_into_a_notebook_shows(toys: ModuleType, monkeypatch: Any) -> None:
@@ -230,31 +233,33 @@ def test_code_that_was_typed_into_a_notebook_shows(toys: ModuleType, monkeypatch
             "FACTOR)\n"
         )
         exec(text.replace("FACTOR", str(factor)), scope)  # noqa: S102
-        before.append(made(toys.ToyScenario(), 0, scope["Typed"].model_construct(kind="typed")))
+        before.append(fingerprint_of(toys.ToyScenario(), 0, scope["Typed"].model_construct(kind="typed")))
     assert before[1].changes(before[0]) == ["Typed"]
 
 
 @pytest.mark.parametrize("package", [leaktight, torch])
 def test_an_upgrade_shows(toys: ModuleType, package: ModuleType, monkeypatch: Any) -> None:
-    before = made(toys.ToyScenario())
+    before = fingerprint_of(toys.ToyScenario())
     monkeypatch.setattr(package, "__version__", "99.0")
-    [change] = made(toys.ToyScenario()).changes(before)
+    [change] = fingerprint_of(toys.ToyScenario()).changes(before)
     assert change.startswith(f"the version of {package.__name__} (")
     assert change.endswith(", now 99.0)")
 
 
 @pytest.mark.parametrize("package", [name for name in NUMERIC_PACKAGES.values() if name != "torch"])
 def test_an_upgrade_of_a_library_shows(toys: ModuleType, package: str, monkeypatch: Any) -> None:
-    before, plain = made(toys.ToyScenario()), metadata.version
+    before, plain = fingerprint_of(toys.ToyScenario()), metadata.version
     monkeypatch.setattr(fingerprint.metadata, "version", lambda name: "99.0" if name == package else plain(name))
-    assert made(toys.ToyScenario()).changes(before) == [f"the version of {package} ({plain(package)}, now 99.0)"]
+    assert fingerprint_of(toys.ToyScenario()).changes(before) == [
+        f"the version of {package} ({plain(package)}, now 99.0)"
+    ]
 
 
 def test_how_torch_rounds_shows(toys: ModuleType) -> None:
-    before = made(toys.ToyScenario())
+    before = fingerprint_of(toys.ToyScenario())
     torch.set_float32_matmul_precision("medium")
     try:
-        assert made(toys.ToyScenario()).changes(before) == [FORMAT]
+        assert fingerprint_of(toys.ToyScenario()).changes(before) == [FORMAT]
     finally:
         torch.set_float32_matmul_precision("highest")
 
@@ -275,7 +280,7 @@ def test_a_property_that_was_corrected_shows(tmp_path: Path) -> None:
     for flags in ([0, 1] * 4, [1, 0] * 4):
         save(path, sex_train=np.array(flags), sex_test=np.array([0, 1] * 4))
         scenario = Federated(data=Npz(path=str(path), private_property="sex"), model=MLP(hidden=(3,)), participants=2)
-        found.append(made(scenario, 0, Undefended()))
+        found.append(fingerprint_of(scenario, 0, Undefended()))
     assert found[1].changes(found[0]) == [DATA]
 
 
@@ -286,7 +291,7 @@ def test_a_ranking_that_was_written_anew_shows(data: Npz, tmp_path: Path) -> Non
     found = []
     for ranked in (["head", "body.linear1"], ["body.linear1", "head"]):
         path.write_text(json.dumps({"format": 1, "layers": [], "ranking": {"property": ranked}}))
-        found.append([made(scenario, 0, defence) for defence in (guard, Chain(links=(guard,)))])
+        found.append([fingerprint_of(scenario, 0, defence) for defence in (guard, Chain(links=(guard,)))])
     for before, after in zip(*found, strict=True):
         assert after.changes(before) == ["what layer_guard reads"]
 
@@ -299,12 +304,12 @@ def test_public_data_of_a_defence_count_by_content(data: Npz, own: Write, tmp_pa
     save(tmp_path / "p.npz")
     scenario = Federated(data=data, model=MLP(hidden=(3,)), participants=2)
     guard = LayerGuard(public=OwnData(function="own_data:load", classes=2))
-    before = made(scenario, 0, guard)
+    before = fingerprint_of(scenario, 0, guard)
     own()
-    assert made(scenario, 0, guard) == before
+    assert fingerprint_of(scenario, 0, guard) == before
     save(tmp_path / "p.npz", x_train=np.zeros((8, 1, 2, 2), dtype=np.float32))
     own()
-    assert made(scenario, 0, guard).changes(before) == [DATA]
+    assert fingerprint_of(scenario, 0, guard).changes(before) == [DATA]
 
 
 def test_what_is_not_known_any_more_is_not_made_up() -> None:

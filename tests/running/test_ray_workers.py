@@ -102,7 +102,7 @@ def timeless(records: list[Record]) -> list[Record]:
     return [record.model_copy(update={"seconds": 0.0}) for record in records]
 
 
-def test_records_are_those_of_the_local_engine_and_a_killed_worker_loses_nothing(
+def test_records_are_those_of_the_local_backend_and_a_killed_worker_loses_nothing(
     cluster: Cluster, toy_plan: Plans, toys: ModuleType, tmp_path: Path
 ) -> None:
     log, killed = tmp_path / "log", list[int]()

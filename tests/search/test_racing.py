@@ -9,8 +9,7 @@ from torch import Tensor
 from leaktight.core.random import stream
 from leaktight.search.candidates import Candidate, candidate, draw_candidates
 from leaktight.search.choice import choose
-from leaktight.search.exhaustive import exhaust
-from leaktight.search.racing import Scores, by_mean, race, survivors
+from leaktight.search.racing import Scores, by_mean, exhaust, race, survivors
 from leaktight.search.score_task import blocks
 
 IMAGES = 100

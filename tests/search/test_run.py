@@ -111,6 +111,7 @@ def test_no_score_is_computed_twice(found: tuple[Path, Result]) -> None:
     }
 
 
+@pytest.mark.long
 def test_two_workers_find_the_same_bytes(tmp_path: Path) -> None:
     few = SETTINGS.model_copy(update={"candidates": 6})
     one, two = (search(few, tmp_path / f"{workers}.toml", workers) for workers in (1, 2))

@@ -18,7 +18,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     registry.load()
     monkeypatch.setattr(registry, "_classes", {family: dict(known) for family, known in registry._classes.items()})
 
-    def made(root: type[Registered], kind: str, settings: dict[str, Any] | None = None, **members: Any) -> Any:
+    def make_value(root: type[Registered], kind: str, settings: dict[str, Any] | None = None, **members: Any) -> Any:
         """Return a value of a new class: settings become fields, other members attributes of the class."""
         settings = settings or {}
         annotations: dict[str, Any] = {"kind": Literal[kind], **{name: type(value) for name, value in settings.items()}}
@@ -36,4 +36,4 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
         }
         return type(root)(kind, (root,), space)()
 
-    return made
+    return make_value

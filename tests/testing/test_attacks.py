@@ -180,7 +180,7 @@ PROPERTY = frozenset({"property"})
 AUXILIARY = property(lambda self: frozenset({Knows.AUXILIARY}))
 
 
-def told(view: View, value: Callable[[Exchange], Tensor]) -> PropertyScores:
+def tell(view: View, value: Callable[[Exchange], Tensor]) -> PropertyScores:
     exchanges = view.exchanges()
     values = torch.stack([value(exchange) for exchange in exchanges]).double()
     return PropertyScores(tuple(exchange.sent.key for exchange in exchanges), values[None])
@@ -196,7 +196,7 @@ def test_an_attack_on_a_property_is_tried_on_a_toy_that_has_one(make: Hook) -> N
     def look(self: Attack, view: View, rng: Stream) -> Guess:
         assert view.auxiliary is not None
         assert view.auxiliary.properties is not None
-        return told(view, light)
+        return tell(view, light)
 
     check_attack(make(Attack, "lit", run=look, claims=PROPERTY, needs=AUXILIARY))
 
@@ -219,7 +219,7 @@ def test_a_broken_promise_about_a_property_is_named(
         change = {"half": lambda value: 0 * value + 0.5, "turned": lambda value: 1 - value}.get(
             kind, lambda value: value
         )
-        return told(view, lambda exchange: change(light(exchange)))
+        return tell(view, lambda exchange: change(light(exchange)))
 
     with pytest.raises(ConformanceError) as found:
         check_attack(make(Attack, kind, run=run, claims=claims, needs=AUXILIARY))

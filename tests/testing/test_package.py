@@ -65,6 +65,7 @@ def test_the_page_shows_every_file_of_the_package(package: Path) -> None:
     assert printed == {path.name for path in package.rglob("*") if "__pycache__" not in str(path)} - {"build"}
 
 
+@pytest.mark.long
 def test_its_parts_are_listed_and_audited_like_ours(package: Path, call: Call) -> None:
     listed = call("leaktight.cli", "list")
     for kind in ("mine_damping", "mine_mean_image", "mine_edge_error", "mine_outlines"):

@@ -26,7 +26,7 @@ SHAPES = [
 ]
 
 
-def drawn(shape: tuple[int, ...], kind: str = "noise", seed: int = 0) -> NDArray[Any]:
+def draw_images(shape: tuple[int, ...], kind: str = "noise", seed: int = 0) -> NDArray[Any]:
     rng = np.random.default_rng(seed)
     if kind == "flat":
         return np.full(shape, 77, dtype=np.uint8)
@@ -43,7 +43,7 @@ def one_by_one(name: str, pixels: NDArray[Any], value: float | None, sign: int) 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_operation_is_pillow_bit_for_bit(name: str, shape: tuple[int, ...], kind: str) -> None:
-    pixels = drawn(shape, kind)
+    pixels = draw_images(shape, kind)
     before = pixels.copy()
     for level in (0, 1, 4, 5, 9):
         for sign in (1, -1):
@@ -61,13 +61,13 @@ def test_every_operation_is_pillow_bit_for_bit(name: str, shape: tuple[int, ...]
     seed=st.integers(0, 1000),
 )
 def test_any_shape_and_level(name: str, level: int, sign: int, shape: tuple[int, ...], seed: int) -> None:
-    pixels, value = drawn(shape, seed=seed), OPERATIONS[name].value(level)
+    pixels, value = draw_images(shape, seed=seed), OPERATIONS[name].value(level)
     assert np.array_equal(apply_operation(name, pixels, value, sign), one_by_one(name, pixels, value, sign))
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_images_are_no_images(name: str) -> None:
-    assert apply_operation(name, drawn((0, 3, 8, 8)), OPERATIONS[name].value(3), 1).shape == (0, 3, 8, 8)
+    assert apply_operation(name, draw_images((0, 3, 8, 8)), OPERATIONS[name].value(3), 1).shape == (0, 3, 8, 8)
 
 
 def test_a_band_of_two_values_is_spread_by_equalize_and_stretched_by_autocontrast() -> None:

@@ -78,7 +78,7 @@ def from_places(array: Array, place: Callable[[int, int], tuple[float, float]], 
     return found
 
 
-def turned(row: int, column: int, degrees: float) -> tuple[float, float]:
+def turn(row: int, column: int, degrees: float) -> tuple[float, float]:
     angle, up, right = math.radians(degrees), (SIZE[0] - 1) / 2 - row, column - (SIZE[1] - 1) / 2
     back = complex(right, up) * complex(math.cos(angle), -math.sin(angle))
     return (SIZE[0] - 1) / 2 - back.imag, (SIZE[1] - 1) / 2 + back.real
@@ -133,7 +133,7 @@ DEFINITIONS: dict[str, tuple[float, Callable[[Array, float], Array]]] = {
     "sharpness": (1.001, lambda a, v: blend(smoothed(a), a, 1 + v)),
     "translateX": (0.0, lambda a, v: from_places(a, lambda row, column: (row, column + v * SIZE[1]), 0)),
     "translateY": (0.0, lambda a, v: from_places(a, lambda row, column: (row + v * SIZE[0], column), 0)),
-    "rotate": (0.0, lambda a, v: from_places(a, lambda row, column: turned(row, column, v), 128)),
+    "rotate": (0.0, lambda a, v: from_places(a, lambda row, column: turn(row, column, v), 128)),
     "shearY": (1.001, sheared_y),
     "autocontrast": (1.001, lambda a, v: stretched(a)),
     "equalize": (0.0, lambda a, v: equalized(a)),

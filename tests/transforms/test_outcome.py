@@ -23,32 +23,32 @@ def image(channels: int = 3) -> Tensor:
     return torch.rand(1, channels, 16, 16, generator=stream(0, "image"))
 
 
-def told(found: tuple[Outcome, ...]) -> dict[str, float]:
+def probabilities_of(found: tuple[Outcome, ...]) -> dict[str, float]:
     return {one.name: pytest.approx(one.weight) for one in found}
 
 
 def test_branches_and_signs_by_hand() -> None:
-    assert told(outcomes(Policy.of("3-0+9"), SHAPE)) == {"9": 0.5, "3+ 0": 0.25, "3- 0": 0.25}
-    assert told(outcomes(Policy.of("18-18"), SHAPE)) == dict.fromkeys(
+    assert probabilities_of(outcomes(Policy.of("3-0+9"), SHAPE)) == {"9": 0.5, "3+ 0": 0.25, "3- 0": 0.25}
+    assert probabilities_of(outcomes(Policy.of("18-18"), SHAPE)) == dict.fromkeys(
         ("18+ 18+", "18+ 18-", "18- 18+", "18- 18-"), 0.25
     )
     assert outcomes(Policy.of("3-0+9"), SHAPE)[0].name == "9", "the most likely comes first"
 
 
 def test_what_does_the_same_is_one_outcome() -> None:
-    assert told(outcomes(Policy.of("9+16+30-28+39-46"), SHAPE)) == {"9": 1.0}
-    assert told(outcomes(Policy.of("28+39"), SHAPE)) == {"as it is": 1.0}
-    assert told(outcomes(Policy.of("42+48"), SHAPE)) == {"24+": 0.5, "24-": 0.5}
+    assert probabilities_of(outcomes(Policy.of("9+16+30-28+39-46"), SHAPE)) == {"9": 1.0}
+    assert probabilities_of(outcomes(Policy.of("28+39"), SHAPE)) == {"as it is": 1.0}
+    assert probabilities_of(outcomes(Policy.of("42+48"), SHAPE)) == {"24+": 0.5, "24-": 0.5}
 
 
 def test_colour_does_nothing_to_grey_images() -> None:
-    assert told(outcomes(Policy.of("12-0"), (1, 8, 8))) == {"0": 1.0}
-    assert told(outcomes(Policy.of("12-0"), (3, 8, 8))) == {"12+ 0": 0.5, "12- 0": 0.5}
+    assert probabilities_of(outcomes(Policy.of("12-0"), (1, 8, 8))) == {"0": 1.0}
+    assert probabilities_of(outcomes(Policy.of("12-0"), (3, 8, 8))) == {"12+ 0": 0.5, "12- 0": 0.5}
 
 
 def test_listed_functions_may_be_left_out_each_with_its_own_probability() -> None:
     found = outcomes(Policy.of("0-3"), SHAPE, "listed")
-    assert told(found) == {
+    assert probabilities_of(found) == {
         "as it is": 0.9 * 0.7,
         "0": 0.1 * 0.7,
         "3+": 0.9 * 0.15,
@@ -56,7 +56,7 @@ def test_listed_functions_may_be_left_out_each_with_its_own_probability() -> Non
         "0 3+": 0.1 * 0.15,
         "0 3-": 0.1 * 0.15,
     }
-    assert told(outcomes(Policy.of("29"), SHAPE, "listed")) == {"as it is": 1.0}
+    assert probabilities_of(outcomes(Policy.of("29"), SHAPE, "listed")) == {"as it is": 1.0}
 
 
 @pytest.mark.parametrize("probability", ["always", "listed"])
@@ -106,7 +106,7 @@ def test_outcomes_lead_back_to_the_pixels() -> None:
 def test_a_mirror_before_everything() -> None:
     policy = Policy.of("3-0")
     found = add_mirror(outcomes(policy, SHAPE))
-    assert told(found) == dict.fromkeys(("3+ 0", "mirrored 3+ 0", "3- 0", "mirrored 3- 0"), 0.25)
+    assert probabilities_of(found) == dict.fromkeys(("3+ 0", "mirrored 3+ 0", "3- 0", "mirrored 3- 0"), 0.25)
     for plain, other in zip(found[::2], found[1::2], strict=True):
         assert torch.equal(other.change(image()), plain.change(image().flip(-1)))
     assert len(add_mirror(outcomes(Policy.of("3-1-7-18-13-4-12"), SHAPE))) == MOST_OUTCOMES

@@ -24,7 +24,7 @@ def connect():
 
 
 @pytest.fixture
-def joined(connect):
+def pair(connect):
     """Two connections, what goes out of one coming in at the other."""
 
     def join(**settings):
@@ -36,8 +36,8 @@ def joined(connect):
     return join
 
 
-def test_frames_arrive_in_order_and_are_counted(joined):
-    one, other = joined()
+def test_frames_arrive_in_order_and_are_counted(pair):
+    one, other = pair()
     sender = threading.Thread(target=lambda: [one.send(Frame(Sort.GRADIENT, step, b"xyz")) for step in range(50)])
     sender.start()
     assert [other.receive(Sort.GRADIENT).step for _ in range(50)] == list(range(50))
@@ -45,8 +45,8 @@ def test_frames_arrive_in_order_and_are_counted(joined):
     assert one.sent == other.received == 50 * (HEADER.size + 3)
 
 
-def test_the_response_time_is_that_of_the_last_answer(joined):
-    one, other = joined()
+def test_the_response_time_is_that_of_the_last_answer(pair):
+    one, other = pair()
     assert one.response_time is None
     one.send(Frame(Sort.GRADIENT, 0))
     other.receive(Sort.GRADIENT)
@@ -109,8 +109,8 @@ def test_a_transport_that_breaks_down_is_a_lost_connection(connect, monkeypatch)
         connection.receive(Sort.DONE)
 
 
-def test_a_frame_that_is_not_awaited_is_a_fault_and_a_fault_that_is_told_a_rejection(joined):
-    one, other = joined()
+def test_a_frame_that_is_not_awaited_is_a_fault_and_a_fault_that_is_told_a_rejection(pair):
+    one, other = pair()
     one.send(Frame(Sort.TEST, 0))
     with pytest.raises(PeerFault, match=r"must send a frame of sort HELLO or DONE now. Got TEST instead"):
         other.receive(Sort.HELLO, Sort.DONE)

@@ -20,7 +20,7 @@ from leaktight.findings.headline import headline_of
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.summary_file import summary_of, write_summary
-from leaktight.findings.verdict import Judgement, Verdict
+from leaktight.findings.verdict import Judgement, Word
 from leaktight.report.render import write_report
 from leaktight.running.store import Store
 
@@ -38,7 +38,8 @@ class LeakVerdict:
         defence: the defence at its strength.
         name: what it is called, such as `Gaussian noise (std 0.01)`.
         leak: the kind of leak, such as `images` or `labels`.
-        verdict: `leaks`, `reduced`, `not broken`, `unknown`, `bounded` or `refuted`.
+        verdict: `leaks`, `reduced`, `not broken`, `unknown`, `bounded` or `refuted`; `useless` where less leaks and the
+            model learned nothing.
         attack: the strongest attack that was tried.
         reading: what it reached, with its interval and what guessing reaches.
         price: what the defence costs in accuracy, as a share; None without a defence, or if that was not measured.
@@ -48,7 +49,7 @@ class LeakVerdict:
     defence: Defence
     name: str
     leak: str
-    verdict: Verdict
+    verdict: Word
     attack: str
     reading: Reading | None
     price: Reading | None
@@ -170,7 +171,7 @@ def _verdict(judgement: Judgement) -> LeakVerdict:
         judgement.defence,
         name_of(judgement.defence),
         judgement.kind.kind,
-        judgement.verdict,
+        judgement.status,
         judgement.worst.attack,
         judgement.reading,
         judgement.worst.loss,
@@ -194,7 +195,7 @@ def _numbers(reading: Reading) -> tuple[str, float, float | None, float | None, 
     return reading.name, reading.value, reading.low, reading.high, reading.chance, reading.leaks
 
 
-def _count(verdicts: Sequence[LeakVerdict]) -> Counter[Verdict]:
+def _count(verdicts: Sequence[LeakVerdict]) -> Counter[Word]:
     return Counter(found.verdict for found in verdicts)
 
 

@@ -37,7 +37,7 @@ class SearchGuardedLBFGS(SearchOptimiser):
     adam: float = Field(0.03, ge=0)
 
     @property
-    def remembered(self) -> int:
+    def vectors_per_row(self) -> int:
         """Two vectors for each remembered pair, the last step's, the accepted point, and Adam's moments."""
         return 2 * self.history + 5
 
@@ -67,7 +67,7 @@ class GuardedLbfgsState(LbfgsState):
         self.fresh = torch.ones(rows, dtype=torch.bool, device=points.device)
 
     def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
-        """Go on from where the objective fell; go back and try a shorter step where it did not."""
+        """Continue from where the objective fell; go back and try a shorter step where it did not."""
         # Near the minimum a fall drowns in rounding: what is equal to single precision counts as having fallen.
         slack = self.lowest.abs().nan_to_num(posinf=0.0) * 1e-7
         fell = values <= self.lowest + self.enough * self.slopes + slack
@@ -98,7 +98,7 @@ class GuardedLbfgsState(LbfgsState):
         return torch.where(self.stalled[:, None], by_adam, moved), rest
 
     def revive(self, rows: Tensor, least: float) -> Tensor:
-        """Go on by Adam where L-BFGS hardly moves although the quadratic model promises more than `least`."""
+        """Continue by Adam where L-BFGS hardly moves although the quadratic model promises more than `least`."""
         revived = rows & ~self.stalled & (self.promise > least)
         self._stall(revived)
         return revived & self.stalled

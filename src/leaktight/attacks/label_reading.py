@@ -66,7 +66,7 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
             replay, outputs.mean(0), mean.abs().sum() if replay.steps.adaptive else mean.square().sum(), slope
         )
     if replay.kind is Kind.UPDATE:
-        slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
+        slope = -slope / (replay.steps.learning_rate * replay.steps.plain_steps)
     if replay.examples == 1:
         return slope.argmin()[None]
     return deal(replay.examples * (probabilities - slope / (replay.head_weight or 1.0)), replay.examples)

@@ -48,7 +48,7 @@ class SearchLBFGS(SearchOptimiser):
         return self.inner
 
     @property
-    def remembered(self) -> int:
+    def vectors_per_row(self) -> int:
         """Two vectors for each remembered pair, and the last step's."""
         return 2 * self.history + 2
 

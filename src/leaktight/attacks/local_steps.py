@@ -46,11 +46,11 @@ class LocalSteps:
         )
 
     @property
-    def moved(self) -> float:
+    def plain_steps(self) -> float:
         """How many plain steps along one gradient go as far as these.
 
         Example:
-            >>> LocalSteps(3).moved, LocalSteps(2, momentum=0.5).moved
+            >>> LocalSteps(3).plain_steps, LocalSteps(2, momentum=0.5).plain_steps
             (3.0, 2.5)
         """
         return float(sum((self.count - lag) * self.momentum**lag for lag in range(self.count)))
@@ -95,7 +95,7 @@ class LocalSteps:
     def average_move(self, gradient: Tensors) -> dict[str, Tensor]:
         """Return the whole update, as if all steps had followed one gradient."""
         if not self.adaptive:
-            return {name: -self.learning_rate * self.moved * each for name, each in gradient.items()}
+            return {name: -self.learning_rate * self.plain_steps * each for name, each in gradient.items()}
         return {name: -self.learning_rate * self.count * _soft_sign(each) for name, each in gradient.items()}
 
     def split(self, examples: Tensor, dim: int = 0) -> tuple[Tensor, ...]:

@@ -37,7 +37,7 @@ class OptimiserState(abc.ABC):
         """Forget all rows but these."""
 
     def revive(self, rows: Tensor, least: float) -> Tensor:
-        """Return which rows of those that hardly move any more go on by other means.
+        """Return which rows of those that hardly move any more continue by other means.
 
         Args:
             rows: which have settled.
@@ -58,7 +58,7 @@ class SearchOptimiser(Registered):
         return 1
 
     @property
-    def remembered(self) -> int:
+    def vectors_per_row(self) -> int:
         """How many vectors as long as a point a search keeps for each row."""
         return 2
 

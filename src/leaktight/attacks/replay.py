@@ -82,7 +82,7 @@ class Replay:
             examples=int(message.facts["examples"]),
             steps=LocalSteps.of(message.facts),
             names=tuple(name for name in message.tensors if name in wires),
-            dropped=task.dropped(),
+            dropped=task.dropouts(),
         )
 
     def __call__(

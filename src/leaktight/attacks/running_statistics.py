@@ -56,7 +56,7 @@ class RunningStatistics(Attack):
             )
         return BatchStatistics(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            values=tuple(_read(view.task, exchange) for exchange in exchanges),
+            values=tuple(read_statistics(view.task, exchange) for exchange in exchanges),
             blind=tuple(_blind(view.task, exchange) for exchange in exchanges),
         )
 
@@ -64,10 +64,10 @@ class RunningStatistics(Attack):
 def tells_statistics(view: View) -> bool:
     """Return whether every message in view holds running statistics, and somebody sent one."""
     exchanges = view.exchanges()
-    return bool(exchanges) and all(_sent(view.task, exchange) for exchange in exchanges)
+    return bool(exchanges) and all(_find_statistics(view.task, exchange) for exchange in exchanges)
 
 
-def _sent(task: Task, exchange: Exchange) -> dict[str, float]:
+def _find_statistics(task: Task, exchange: Exchange) -> dict[str, float]:
     """Return the running statistics of a message by wire name, each with its layer's momentum."""
     norms = task.model.batch_norms()
     momenta = {task.wire(name): norms[layer_of(name)].momentum for name in task.model.running()}
@@ -78,7 +78,12 @@ def _sent(task: Task, exchange: Exchange) -> dict[str, float]:
     }
 
 
-def _read(task: Task, exchange: Exchange) -> dict[str, Tensor]:
+def read_statistics(task: Task, exchange: Exchange) -> dict[str, Tensor]:
+    """Return the mean and the variance of a batch that a message's running statistics tell, by wire name.
+
+    Raises:
+        Refusal: it is an update, and nobody says of how many steps.
+    """
     facts = exchange.sent.facts
     if "local_steps" not in facts and exchange.sent.kind == "update":
         raise Refusal(
@@ -89,11 +94,11 @@ def _read(task: Task, exchange: Exchange) -> dict[str, Tensor]:
     before = _blind(task, exchange)
     return {
         name: before[name] + exchange.sent.tensors[name] / (1 - (1 - momentum) ** steps)
-        for name, momentum in _sent(task, exchange).items()
+        for name, momentum in _find_statistics(task, exchange).items()
     }
 
 
 def _blind(task: Task, exchange: Exchange) -> dict[str, Tensor]:
     """Return the running statistics that were handed out: what anybody would guess a batch's to be."""
     own = task.public_running()
-    return {name: exchange.parameters.get(name, own[name]) for name in _sent(task, exchange)}
+    return {name: exchange.parameters.get(name, own[name]) for name in _find_statistics(task, exchange)}

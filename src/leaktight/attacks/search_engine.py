@@ -282,7 +282,7 @@ class SearchEngine:
 
     def _chunks(self, points: Tensor, owners: Tensor) -> Iterator[slice]:
         """Return which rows are searched at once; those of a victim stay together where they see each other."""
-        remembered = 4 * self.search.descent.remembered * points.shape[1]
+        remembered = 4 * self.search.descent.vectors_per_row * points.shape[1]
         size = max(1, MEMORY // (self.problem.bytes_per_row + remembered))
         together = 1 if self.problem.group is None else int((owners == owners[0]).sum())
         units = len(points) // together

@@ -72,7 +72,7 @@ def fitting_attacks(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, 
     for name, attack in suite.items():
         if about not in attack.claims or not _CONDITIONS.get(name, _always)(view, channel):
             continue
-        missing = sorted(attack.needs - view.granted)
+        missing = sorted(attack.needs - view.grants)
         if missing:
             untried[name] = f"the threat model does not grant {', '.join(missing)}"
         elif _numbers(view) > _most(attack):

@@ -148,6 +148,20 @@ def make_capture_folder(folder: Path) -> Path:
     return folder
 
 
+def next_round(folder: Path, sender: str) -> int:
+    """Return the number after the last round of a sender in a folder, where nobody says which round it is; from 1.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     next_round(Path(folder), "client-0")
+        1
+    """
+    own = _stem(sender, 0).removesuffix("0")
+    ends = (path.name.removesuffix(ENDING).removeprefix(own) for path in folder.glob(f"{own}*{ENDING}"))
+    return max((int(end) for end in ends if end.isdecimal()), default=0) + 1
+
+
 def difference(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return new minus old for every floating tensor that is in both, in at least single precision.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
@@ -12,12 +13,13 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import nn
 
+from leaktight.attacks.running_statistics import read_statistics
 from leaktight.captures.as_captured import AsCaptured
 from leaktight.captures.capture import LARGEST_FILE, Capture, read_captures
 from leaktight.captures.known import Known, unknown_settings
 from leaktight.captures.manifest import ENDING
 from leaktight.captures.sender import exchange, has_vanished, undefended_message
-from leaktight.captures.task import mixing_layers, outputs_in, random_layers, task_of
+from leaktight.captures.task import mixing_layers, outputs_in, random_layers, runs, task_of
 from leaktight.captures.truth import read_truth, truth_files
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
@@ -30,12 +32,15 @@ from leaktight.core.random import global_seed
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.scenario import Content, Control, Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Task
+from leaktight.core.threat import Exchange
+from leaktight.core.training_mode import MEAN, VARIANCE
 from leaktight.data import Digits
 from leaktight.data.files import Location
 from leaktight.data.source import Source
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedSGD
 from leaktight.models.factory import Factory
+from leaktight.models.obstacles import obstacles
 from leaktight.models.trial import trial_inputs
 from leaktight.models.weights import load_state
 
@@ -50,8 +55,9 @@ class Captured(Scenario):
 
     Args:
         folder: where the captures are.
-        model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the
-            parameters and buffers that were captured.
+        model: the model that was trained, as `package.module:function`. It is attacked with the parameters and buffers
+            that were captured: batch norm in training mode where its sender had it so, everything else in evaluation
+            mode.
         shape: the shape of one example; empty if the manifests say it.
         truth: the file with the private batches, or a folder of such files; empty if nobody gave them. With it, only
             messages whose batch it holds are looked at.
@@ -138,9 +144,14 @@ class Captured(Scenario):
         return shape
 
     def task(self, capture: Capture) -> Task:
-        """Return the public task at the parameters and buffers of a capture, its layers in evaluation mode."""
+        """Return the public task at the parameters and buffers of a capture, batch norm as its sender had it."""
         module, manifest, shape = self.module(capture).eval(), capture.manifest, self.shape_of(capture)
         classes = outputs_in(module, shape) or _classes(capture, module.state_dict())
+        trained = _in_mode_of_sender(module, capture)
+        # Of one example that has a single value in each channel there is no variance; of two there is.
+        trial = torch.zeros(min(manifest.step_size, 2), *shape)
+        if trained is not None and runs(trained, trial) and not obstacles(trained, shape, classes, self.model.head):
+            module = trained
         task = task_of(
             module,
             shape,
@@ -207,7 +218,8 @@ class Captured(Scenario):
                 batch = batches[capture.manifest.name].to(task.device)
                 plain = undefended_message(task, asked, sent, batch, capture.manifest)
                 sent = sent if isinstance(defence, AsCaptured) else _require_known(plain)
-                truths[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
+                statistics = {} if plain is None else read_statistics(task, Exchange(asked.tensors, plain))
+                truths[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain, statistics=statistics)
             transcript += [asked, sent]
         notes = self._notes(chosen, task, transcript)
         return Run(tuple(transcript), task, defence, truths, auxiliary=self._auxiliary(task), notes=notes)
@@ -234,7 +246,9 @@ class Captured(Scenario):
             "captures.unknown_steps": float(sum(manifest.unknown_steps for manifest in manifests)),
             "captures.unknown_examples": float(sum(manifest.examples is None for manifest in manifests)),
             "captures.several_examples": float(sum(manifest.facts()["examples"] > 1 for manifest in manifests)),
-            "captures.batch_norms": float(len(mixing_layers(module)) if in_training else 0),
+            "captures.batch_norms": float(
+                len(mixing_layers(module)) - len(task.model.batch_norms()) if in_training else 0
+            ),
             "captures.dropouts": float(len(random_layers(module)) if in_training else 0),
             **{
                 f"captures.assumed_{name}": float(number)
@@ -245,6 +259,24 @@ class Captured(Scenario):
             "captures.not_replayed": float(sum(not manifest.is_replayed for manifest in manifests)),
             "captures.vanished": float(sum(has_vanished(task, asked, sent) for asked, sent in pairs)),
         }
+
+
+def _in_mode_of_sender(module: nn.Module, capture: Capture) -> nn.Module | None:
+    """Return a copy of a model with batch norm in training mode, where its sender had it so; None if it had not.
+
+    A manifest may say it. Where nobody does, running statistics that moved do.
+    """
+    training = capture.manifest.training
+    sent = {} if training is not None else capture.tensors()
+    parts = [(name.rpartition("."), tensor) for name, tensor in sent.items()]
+    moved = {layer for (layer, _, part), tensor in parts if part in (MEAN, VARIANCE) and tensor.any()}
+    names = [name for name in mixing_layers(module) if training or name in moved]
+    if not names:
+        return None
+    copied = copy.deepcopy(module)
+    for name in names:
+        copied.get_submodule(name).train()
+    return copied
 
 
 def _spread(captures: Sequence[Capture], count: int) -> list[Capture]:

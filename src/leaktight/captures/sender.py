@@ -29,9 +29,10 @@ FADED = 1e-4
 def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     """Return the parameters that a sender was sent and what it answered, as the messages of a transcript.
 
-    Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain
-    step is handed on as the gradient that it is, -update / learning rate - weight decay * parameters, so that no search
-    depends on the step's size; so is one of unknown steps, as if it were one step of size 1.
+    Only tensors of parameters that are learned are attacked, and running statistics of batch norm in training mode;
+    what came of other buffers is left out. An update of one plain step is handed on as the gradient that it is,
+    -update / learning rate - weight decay * parameters, so that no search depends on the step's size; so is one of
+    unknown steps, as if it were one step of size 1. Running statistics stay what they moved by.
 
     Args:
         capture: the message.
@@ -56,16 +57,23 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
         raise InvalidValue(
             f"The message of {who} holds no tensor of the model's parameters. Is it the model that was trained?"
         )
+    running = {
+        name: tensor
+        for name, tensor in task.public_running().items()
+        if name in before and name in sent and before[name].shape == sent[name].shape == tensor.shape
+    }
     asked = {name: before[name].to(wanted[name]) for name in wanted}
     answer = {name: sent[name].to(wanted[name]) for name in kept}
+    statistics = {name: sent[name].to(tensor) for name, tensor in running.items()}
     kind, facts = Kind(manifest.kind), manifest.facts()
     if kind is Kind.UPDATE and facts["local_steps"] == 1 and not manifest.adaptive:
         rate, decay = facts["learning_rate"], facts.get("weight_decay", 0.0)
         answer = {name: -tensor / rate - decay * asked[name] for name, tensor in answer.items()}
         kind, facts = Kind.GRADIENT, {"examples": facts["examples"]}
+    asked |= {name: before[name].to(tensor) for name, tensor in running.items()}
     return (
         Message(Kind.PARAMETERS, manifest.receiver, manifest.sender, manifest.round, asked),
-        Message(kind, manifest.sender, manifest.receiver, manifest.round, answer, facts),
+        Message(kind, manifest.sender, manifest.receiver, manifest.round, {**answer, **statistics}, facts),
     )
 
 
@@ -99,7 +107,8 @@ def undefended_message(task: Task, asked: Message, sent: Message, batch: Batch, 
         )
     if manifest.unknown_steps or manifest.adaptive or not manifest.is_replayed:
         return None
-    replay = Replay.of(_in_training(task) if manifest.training is not False else task, sent)
+    as_sent = bool(task.model.batch_norms()) or manifest.training is False
+    replay = Replay.of(task if as_sent else _in_training(task), sent)
     targets = F.one_hot(batch.labels, task.classes).to(batch.inputs)
     tensors = {name: mean.detach() for name, mean in replay(asked.tensors, batch.inputs, targets).means.items()}
     return dataclasses.replace(sent, tensors=tensors, facts={**sent.facts, "examples": float(len(batch))})
@@ -132,7 +141,10 @@ def has_vanished(task: Task, asked: Message, sent: Message) -> bool:
         for names in task.layers().values()
     ]
     sizes = [size for size in layers if size > 0]
-    whole, parameters = _size(list(sent.tensors.values())), _size(list(asked.tensors.values()))
+    wires = task.wires()
+    whole, parameters = (
+        _size([tensor for name, tensor in message.tensors.items() if name in wires]) for message in (sent, asked)
+    )
     return bool(sizes) and (whole < FAINT * parameters or sizes[0] < FADED * max(sizes))
 
 

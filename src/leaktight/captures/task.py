@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 from torch import Tensor, nn
@@ -56,6 +57,15 @@ def mixing_layers(module: nn.Module) -> list[str]:
 def random_layers(module: nn.Module) -> list[str]:
     """Name the dropout layers of a module: in training mode they make a gradient random."""
     return [name for name, layer in module.named_modules() if isinstance(layer, _DropoutNd) and layer.p > 0]
+
+
+def runs(module: nn.Module, inputs: Tensor) -> bool:
+    """Return whether a module runs on a batch, in the mode in which it is; it is not changed."""
+    try:
+        outputs_of(copy.deepcopy(module), inputs)
+    except Failure:
+        return False
+    return True
 
 
 def outputs_in(module: nn.Module, shape: tuple[int, ...]) -> int | None:

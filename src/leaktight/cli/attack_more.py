@@ -9,7 +9,7 @@ import typer
 
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 EXAMPLES = """
 \b
@@ -21,7 +21,7 @@ Example:
 def attack_more(
     folder: Annotated[Path, typer.Argument(help="The folder of an audit.", metavar="DIR")],
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")
@@ -48,7 +48,7 @@ def attack_more(
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
     ):
         records = run(more, folder, workers=pool, progress=bar.step, on_begin=lambda sound: bar.begin(sound, pool))
     bar.end()

@@ -12,7 +12,7 @@ from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.own_model import set_own
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from leaktight.plans.plan import Plan
 
 SOME_FAILED = 1
+OWN_BUDGET = "10m"
+"""How long an audit of a person's own network takes, unless they say: nobody knows what a search of it costs."""
+NO_BUDGET = "none"
 
 EXAMPLES = """
 \b
@@ -64,14 +67,14 @@ def audit(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="One seed in place of the plan's.", show_default=False)] = None,
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="How long it may take, such as 10m; which attacks fit is decided at the start.",
+            help="How long it may take, such as 10m, or `none`; which attacks fit is decided at the start.",
             metavar="TIME",
-            show_default=False,
+            show_default="10m for your own model without a plan",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,
@@ -108,7 +111,7 @@ def audit(
     from leaktight.cli.captured import answer_first, of_captures
     from leaktight.cli.progress import Bar
     from leaktight.running import run
-    from leaktight.running.time_budget import read_budget, read_time
+    from leaktight.running.time_budget import read_budget
 
     if captured is not None or truth is not None or shape is not None or known:
         set_own(None, batch_norm=batch_norm, output=output, weights=weights)
@@ -118,18 +121,27 @@ def audit(
     plan = table.apply_in(plan)
     if seed is not None:
         plan = plan.with_seed(seed)
-    limit = None if budget is None else read_time(budget)
+    own = file is None and captured is None and _is_own(plan)
+    limit = time_limit(budget, own and preset != "standard")
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
     ):
-        if limit is not None:
-            bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")
-        first = "" if captured is None else answer_first(plan, folder, pool, device, bar.step)
+        if own and budget is None and limit is not None:
+            bar.say(
+                f"It takes at most {OWN_BUDGET}, as nobody knows what your network costs; `--budget` says otherwise."
+            )
+        first = at_a_glance(plan, folder, device) if own and not quiet else ""
         if first:
             bar.say(first)
+        if limit is not None:
+            bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")
+        if captured is not None:
+            first = answer_first(plan, folder, pool, device, bar.step, partial(bar.begin, workers=pool))
+            if first:
+                bar.say(first)
         records = run(
             plan,
             folder,
@@ -138,13 +150,69 @@ def audit(
             progress=bar.step,
             budget=limit,
             on_begin=lambda sound: bar.begin(sound, pool),
-            on_undefended=None if first else bar.say_first_answer,
+            on_undefended=None if captured and first else partial(bar.say_first_answer, again=bool(first)),
         )
     bar.end()
     spent = None if limit is None else read_budget(folder)
     if spent is not None:
         bar.say(str(spent))
     finish(folder, records, list(plan.scenarios), spent.caveats if spent else (), redact, quiet, json)
+
+
+def time_limit(budget: str | None, unknown_cost: bool) -> float | None:
+    """Return how many seconds an audit has; None for no limit.
+
+    Args:
+        budget: what the command line says.
+        unknown_cost: whether it is one of a person's own network, without a plan.
+
+    Example:
+        >>> time_limit(None, True), time_limit("none", True), time_limit("1h", False), time_limit(None, False)
+        (600.0, None, 3600.0, None)
+    """
+    from leaktight.running.time_budget import read_time
+
+    chosen = (OWN_BUDGET if unknown_cost else NO_BUDGET) if budget is None else budget
+    return None if chosen == NO_BUDGET else read_time(chosen)
+
+
+def _is_own(plan: Plan) -> bool:
+    """Return whether a plan audits a person's own network."""
+    from leaktight.models import Factory
+
+    return any(isinstance(dict(scenario).get("model"), Factory) for scenario in plan.scenarios.values())
+
+
+def at_a_glance(plan: Plan, folder: Path, device: str | None) -> str:
+    """Say what messages give away to attacks that take seconds, before what takes minutes begins.
+
+    It is measured apart, and again by the audit itself.
+
+    Args:
+        plan: the whole audit.
+        folder: the audit's folder; where an audit has begun there already, its own answers come soon enough.
+        device: as for `run`.
+
+    Returns:
+        The sentences; nothing if an audit has begun there.
+    """
+    from leaktight.core.display import join_words
+    from leaktight.core.temporary import private_temporary
+    from leaktight.findings.summary import summarise
+    from leaktight.plans.glance import glance
+    from leaktight.running import run
+    from leaktight.running.store import STORE_FILE
+
+    if (folder / STORE_FILE).exists():
+        return ""
+    with private_temporary() as place:
+        summary = summarise(run(glance(plan), place, device=device))
+    said = zip(summary.judgements, summary.verdict, strict=True)
+    leaking = {judgement.worst.attack: sentence for judgement, sentence in said if judgement.verdict == "leaks"}
+    if not leaking:
+        return "First answer: in the untrained network nothing is read without a search. Searches follow."
+    found = " ".join(leaking.values())
+    return f"First answer, in the untrained network by {join_words(list(leaking))}: {found} Searches follow."
 
 
 def finish(

@@ -17,7 +17,7 @@ from leaktight.plans import capture_plan
 from leaktight.plans.captured import cheapest
 from leaktight.plans.plan import Plan
 from leaktight.running import run
-from leaktight.running.scheduler import Progress
+from leaktight.running.scheduler import OnBegin, Progress
 from leaktight.running.worker_pool import Workers
 
 
@@ -95,7 +95,12 @@ def read_known(words: Sequence[str]) -> Known:
 
 
 def answer_first(
-    plan: Plan, folder: Path, workers: Workers, device: str | None, progress: Progress | None = None
+    plan: Plan,
+    folder: Path,
+    workers: Workers,
+    device: str | None,
+    progress: Progress | None = None,
+    on_begin: OnBegin | None = None,
 ) -> str:
     """Measure what the cheapest attacks get from recorded messages, and say it before the long searches begin.
 
@@ -107,6 +112,7 @@ def answer_first(
         workers: who measures.
         device: as for `run`.
         progress: as for `run`.
+        on_begin: is called with the plan of what comes first, before it is measured.
 
     Returns:
         The sentences; nothing if no attack is cheap, or nothing can be said of what they got.
@@ -114,7 +120,8 @@ def answer_first(
     first = cheapest(plan)
     if first is None:
         return ""
-    summary = summarise(run(first, folder, workers=workers, device=device, progress=progress))
+    first = first.model_copy(update={"title": f"{first.title}, the cheapest attacks first"})
+    summary = summarise(run(first, folder, workers=workers, device=device, progress=progress, on_begin=on_begin))
     if not summary.judgements:
         return ""
     found = [

@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +28,12 @@ def compare(
         list[Path], typer.Argument(help="Two or more folders of audits.", metavar="A B [C...]", show_default=False)
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Write an HTML page to this file.", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Write an HTML page to this file; an earlier one is kept under a number.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Compare audits with the first of them: verdicts, what the strongest attacks got, and prices.
@@ -39,10 +45,10 @@ def compare(
     comparison = compare_audits(folders)
     show(comparison)
     if out is not None:
-        from leaktight.core.private import write_private
         from leaktight.report.compare import render_comparison
+        from leaktight.report.earlier import write_beside
 
-        write_private(out, render_comparison(comparison).encode())
+        write_beside(out, render_comparison(comparison).encode(), tell=partial(typer.echo, err=True))
         typer.echo(f"\nPage: {out}")
 
 
@@ -80,7 +86,7 @@ def lines_of(comparison: Comparison) -> Iterator[tuple[int, str]]:
         yield 0, f"{audit.letter}: {audit.place} ({audit.plan.title})"
     yield 0, ""
     yield 0, comparison.headline
-    shared = comparison.shared
+    shared = comparison.shared_lines
     if not shared:
         return
     for heading, lines in (

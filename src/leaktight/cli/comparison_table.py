@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -11,14 +10,13 @@ from rich.text import Text
 
 from leaktight.cli.text_table import Group, TextTable, print_lines
 from leaktight.core.display import duration
-from leaktight.core.metric import quantity_of
 from leaktight.papers.check import Check, tally
+from leaktight.papers.number_text import around, format_of, significant
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.row import CLAIM, Row
 
 WIDE = 200
-NOTHING = "-"
 MOST_PARTS = 3
 """A table comes in no more parts than this only to show intervals, which the file has too."""
 _ENDS = ("_low", "_high")
@@ -55,7 +53,7 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
         _say(
             where,
             f"- {_verdict(check)}: {check.name} is "
-            f"{_around(check.value, check.low, check.high, _significant)}, expected {check.expected}",
+            f"{around(check.value, check.low, check.high)}, expected {check.expected}",
         )
         if check.why:
             _say(where, f"  {check.why} {check.unless}")
@@ -79,7 +77,7 @@ def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], wi
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
     others = [known.get(tuple(row[key] for key in keys), {}) for row in rows]
     numbers = _numbers(rows, keys)
-    formats = {column: _format(column, [*rows, *others]) for column in numbers}
+    formats = {column: format_of(column, [*rows, *others]) for column in numbers}
     titles = []
     for column in numbers:
         shared = any(other.get(column) is not None for other in others)
@@ -89,12 +87,12 @@ def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], wi
         found = []
         for column in numbers:
             low, high = (row.get(column + end) if intervals else None for end in _ENDS)
-            found.append(_around(row[column], low, high, formats[column]))
+            found.append(around(row[column], low, high, formats[column]))
             if f"{_words(column)}, published" in titles:
                 found.append(formats[column](other.get(column)))
         return found
 
-    names = [[_significant(row[key]) for key in keys] for row in rows]
+    names = [[significant(row[key]) for key in keys] for row in rows]
     made = TextTable([], [])
     for intervals in (True, False):
         numbered = [cells(row, other, intervals) for row, other in zip(rows, others, strict=True)]
@@ -128,37 +126,10 @@ def _numbers(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
     ]
 
 
-def _format(column: str, rows: Sequence[Row]) -> Callable[[object], str]:
-    """Return how the numbers of a column are written: with as many digits after the point each.
-
-    They are those of the metric of that name. Else the largest number has three digits in all; where numbers differ by
-    orders of magnitude, each has three of its own.
-    """
-    values = [abs(value) for row in rows if isinstance(value := row.get(column), float) and math.isfinite(value)]
-    digits = quantity_of(column).digits
-    sizes = [value for value in values if value]
-    if digits is None or quantity_of(column).unit == "%":
-        digits = max(0, 2 - math.floor(math.log10(max(sizes)))) if sizes else 0
-    if sizes and min(sizes) < 0.5 * 10**-digits:
-        return _significant
-    return lambda value: f"{value + 0.0:.{digits}f}" if isinstance(value, float) else _significant(value)
-
-
-def _around(value: object, low: object, high: object, text: Callable[[object], str]) -> str:
-    """Return a number with its interval, if it has one."""
-    return text(value) if low is None or high is None else f"{text(value)} ({text(low)} to {text(high)})"
-
-
 def _verdict(check: Check) -> str:
     """Say whether a claim holds, and whether its interval leaves that open."""
     said = "holds" if check.holds else "does not hold"
     return f"undecided, the value {said}" if check.undecided else said
-
-
-def _significant(value: object) -> str:
-    if value is None:
-        return NOTHING
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _words(column: str) -> str:

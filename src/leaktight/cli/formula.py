@@ -162,7 +162,7 @@ class _Parser:
         return text
 
     def next(self) -> str:
-        """Return the next token and go on behind it."""
+        """Return the next token and move behind it."""
         self.place += 1
         return self.tokens[self.place - 1] if self.place <= len(self.tokens) else ""
 
@@ -171,7 +171,7 @@ class _Parser:
         return self.tokens[self.place] if self.place < len(self.tokens) else ""
 
     def skip(self) -> None:
-        """Go on behind spaces."""
+        """Move behind spaces."""
         while self.peek().isspace() or self.peek() == "\\,":
             self.place += 1
 

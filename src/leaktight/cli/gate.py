@@ -63,6 +63,7 @@ def gate(
 
     Each defence is judged by the audit's verdicts on it. An audit in which nothing was measured fails.
     """
+    from leaktight.core.errors import InvalidValue
     from leaktight.findings.gate import Demands, hold_to, read_allowed
     from leaktight.findings.summary_file import read_summary
     from leaktight.report.gate_markdown import as_markdown
@@ -75,6 +76,10 @@ def gate(
         unfinished=read_allowed(unfinished, "unfinished"),
         accuracy_loss=accuracy_loss,
     )
+    if plan is not None and not plan.is_file():
+        raise InvalidValue(
+            f"There is no file `{plan}` that SARIF could point at. Name your plan, or leave `--plan` out."
+        )
     result = hold_to(read_summary(folder), demands, defence or (), kind or ())
     for path, text in (
         (junit, as_junit(result)),

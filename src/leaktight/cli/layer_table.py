@@ -12,32 +12,32 @@ from rich.text import Text
 
 from leaktight.cli.text_table import Group, TextTable, print_item, print_lines
 from leaktight.core.display import count
-from leaktight.findings.column import measured
+from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_measure import SENSITIVITY
-from leaktight.findings.layer_risk import MUTUAL_INFORMATION, Correlation, LayerRow, correlations
-from leaktight.findings.layer_words import layer_sentences
+from leaktight.findings.layer_risk import Correlation, LayerRow, correlations
+from leaktight.findings.layer_words import layer_sentences, titles_without_attack
 
 WIDE = 160
 MOST = 3
 """How many correlations are shown; the others are counted."""
 
 
-def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
+def show(rows: Sequence[LayerRow], console: Console | None = None, asked: str = "") -> None:
     """Print which layers give most away, what was measured of each, and how measures go together with attacks.
 
     Args:
         rows: what was measured, in the order of the network.
         console: where to print; by default standard output.
+        asked: what an attack on the private property asks of the examples; by default whether they have it.
     """
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    for sentence in layer_sentences(rows):
+    for sentence in layer_sentences(rows, asked):
         _say(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
-    cells = [[row.layer, *(measured(row.readings.get(name)) for name in columns)] for row in rows]
+    cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
     _say(where, "\nWhere the leak sits:")
     print_lines(where, TextTable(["Layer", *columns.values()], [Group("", cells)]).lines(where.width))
     found = sorted(correlations(rows), key=_strength)
@@ -66,9 +66,8 @@ def _sentence(one: Correlation) -> str:
 
 def _columns() -> dict[str, str]:
     """Return every measure and its title, in order: of attacks that ask, of no attack, of attacks that rebuild."""
-    found: dict[str, str] = {}
-    for measure in layer_measures():
-        found |= {measure.reading: measure.column} if measure.asked else {}
-        found |= {f"{measure.information}_share": "V-information, share of log 2"} if measure.by_sensitivity else {}
-    rest = {f"{SENSITIVITY}_share": "sensitivity, share", f"{MUTUAL_INFORMATION}_share": "mutual information, share"}
-    return found | rest | {measure.reading: measure.column for measure in layer_measures() if not measure.asked}
+    asking, rebuilding = (
+        {measure.reading: measure.column for measure in layer_measures() if bool(measure.asked) is asks}
+        for asks in (True, False)
+    )
+    return asking | titles_without_attack() | rebuilding

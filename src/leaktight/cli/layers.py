@@ -12,7 +12,7 @@ from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 if TYPE_CHECKING:
     from leaktight.data.source import Source
@@ -48,7 +48,7 @@ def layers(
     victims: Annotated[int, typer.Option(help="How many images are inverted, layer by layer; 0 for none.")] = 4,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("leaktight-layers"),
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "auto",
@@ -65,7 +65,7 @@ def layers(
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
     from leaktight.findings.layer_file import LAYERS_FILE, write_layers
-    from leaktight.findings.layer_risk import layer_rows
+    from leaktight.findings.layer_risk import asked_in, layer_rows
     from leaktight.findings.layer_words import layer_sentences
     from leaktight.models import from_text
     from leaktight.plans.layer_study import LayerStudy
@@ -87,7 +87,7 @@ def layers(
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
     ):
         for name, plan in study.plans().items():
             records += run(
@@ -98,7 +98,7 @@ def layers(
                 on_begin=lambda sound: bar.begin(sound, pool),
             )
     bar.end()
-    rows = layer_rows(records)
+    rows, asked = layer_rows(records), asked_in(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):
             typer.echo(f"{status.capitalize()}: {reason}", err=True)
@@ -110,9 +110,9 @@ def layers(
     if json:
         typer.echo((out / LAYERS_FILE).read_text(), nl=False)
     elif quiet:
-        typer.echo("\n".join([*layer_sentences(rows), f"Report: {report}"]))
+        typer.echo("\n".join([*layer_sentences(rows, asked), f"Report: {report}"]))
     else:
-        show(rows)
+        show(rows, asked=asked)
         typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

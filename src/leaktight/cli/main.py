@@ -48,7 +48,7 @@ Examples:
   leaktight explain gaussian_noise             what it does, and its settings
   leaktight layers --data people.csv:income --property sex
   leaktight search --model convnet --data photos
-  leaktight train audit.toml --engine flower   here, or on Flower
+  leaktight train audit.toml --backend flower  here, or on Flower
   leaktight certificates certificates          keys for two machines
   leaktight split label-party label.toml       on the one
   leaktight split feature-party feature.toml   on the other

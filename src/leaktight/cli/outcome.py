@@ -134,7 +134,7 @@ def failed_searches(rows: Sequence[Row]) -> list[str]:
     """Return a line for each attack and setting of which searches failed: what these did not find says nothing."""
     found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        if row.failed is not None and row.failed.value > 0:
+        if row.failures is not None and row.failures.value > 0:
             found.setdefault(f"{row.attack} ({row.setting})", {}).setdefault(row.searches, []).append(
                 name_of(row.defence)
             )

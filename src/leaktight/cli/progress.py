@@ -93,11 +93,16 @@ class Bar:
 
         self.say(title_of_plan(plan, workers))
 
-    def say_first_answer(self, records: Sequence[Record]) -> None:
-        """Say what was found without a defence."""
+    def say_first_answer(self, records: Sequence[Record], again: bool = False) -> None:
+        """Say what was found without a defence.
+
+        Args:
+            records: what was measured.
+            again: whether something was said of it already, before the searches.
+        """
         from leaktight.findings.summary import summarise
 
-        self.say(f"First answer. {summarise(records).verdict[0]}")
+        self.say(f"{'After the searches' if again else 'First answer'}. {summarise(records).verdict[0]}")
 
     def say(self, sentence: str) -> None:
         """Show a sentence that stays."""

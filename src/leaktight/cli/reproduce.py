@@ -13,7 +13,7 @@ from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Quiet
 from leaktight.cli.plain_help import PlainCommand
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 EXAMPLES = """
 \b
@@ -66,7 +66,7 @@ def reproduce(
         typer.Option(help="The folder for the result and its audits.", show_default="leaktight-PAPER-SCALE"),
     ] = None,
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     steps: Annotated[
@@ -112,7 +112,7 @@ def reproduce(
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
     ):
         done = run_paper(
             chosen,

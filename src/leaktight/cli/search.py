@@ -9,7 +9,7 @@ import typer
 
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
-from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
+from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 if TYPE_CHECKING:
     from leaktight.search import Search
@@ -46,7 +46,7 @@ def search(
     ] = 50,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     workers: Workers = None,
-    engine: Engine = "local",
+    backend: Backend = "local",
     address: Address = None,
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "cpu",
     quiet: Quiet = False,
@@ -81,7 +81,7 @@ def search(
     )
     with (
         stop_with("finished scores are kept; run the same command to resume."),
-        open_workers(engine, workers, address) as pool,
+        open_workers(backend, workers, address) as pool,
         Bar(quiet=quiet, title=_title(settings, pool), steady=True) as bar,
     ):
         result = run(settings, out, workers=pool, progress=bar.step)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  leaktight train audit.toml --defence top_k               here, one participant after the other
-  leaktight train audit.toml --engine flower               in Flower's simulation
-  leaktight train audit.toml --engine flower --deploy keys a SuperLink and SuperNodes here, with TLS and authentication
+  leaktight train audit.toml --defence top_k                here, one participant after the other
+  leaktight train audit.toml --backend flower               in Flower's simulation
+  leaktight train audit.toml --backend flower --deploy keys a SuperLink and SuperNodes here, with TLS and authentication
 """
 
 
@@ -30,7 +30,7 @@ def train(
     defence: Annotated[
         str | None, typer.Option(help="Which of the plan's defences, or none.", show_default="the only one there is")
     ] = None,
-    engine: Annotated[
+    backend: Annotated[
         Literal["local", "flower"], typer.Option(help="Where participants are: here, or on Flower.")
     ] = "local",
     deploy: Annotated[
@@ -57,7 +57,7 @@ def train(
     ] = False,
     table: TableOptions = NONE_GIVEN,
 ) -> None:
-    """Train a federated plan under one defence; the model is the same on every engine.
+    """Train a federated plan under one defence; the model is the same on every backend.
 
     Writes the model and what parties revealed at the end (safetensors), and how good it was after each round (JSON).
 
@@ -72,15 +72,15 @@ def train(
     from leaktight.plans.training_plan import read_training
     from leaktight.running.scheduler import Step
 
-    if deploy is not None and engine == "local":
-        raise InvalidValue(f"`--deploy {deploy}` is for Flower. Add `--engine flower`, or leave it out.")
-    if trust_local_users and engine == "local":
-        raise InvalidValue("`--trust-local-users` is for Flower. Add `--engine flower`, or leave it out.")
+    if deploy is not None and backend == "local":
+        raise InvalidValue(f"`--deploy {deploy}` is for Flower. Add `--backend flower`, or leave it out.")
+    if trust_local_users and backend == "local":
+        raise InvalidValue("`--trust-local-users` is for Flower. Add `--backend flower`, or leave it out.")
     if workers is not None and workers < 1:
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
-    if workers is not None and (engine == "local" or deploy is not None):
+    if workers is not None and (backend == "local" or deploy is not None):
         raise InvalidValue(
-            f"`--workers {workers}` is for Flower's simulation. Leave it out, or use `--engine flower` without "
+            f"`--workers {workers}` is for Flower's simulation. Leave it out, or use `--backend flower` without "
             "`--deploy`."
         )
     training = read_training(file, defence, seed, device)
@@ -93,7 +93,7 @@ def train(
         bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {readings}", None))
 
     with stop_with("what was started is stopped, and there is no model."), Bar(steady=True) as bar:
-        _train(training, engine, deploy, out, workers, trust_local_users, on_round)
+        _train(training, backend, deploy, out, workers, trust_local_users, on_round)
     curve = json.loads((out / CURVE_FILE).read_bytes())
     utility = ", ".join(f"{reading['name']} {reading['value']:.3f}" for reading in curve["utility"])
     typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {utility}.")
@@ -109,14 +109,14 @@ def train(
 
 def _train(
     training: JointTraining,
-    engine: str,
+    backend: str,
     keys: Path | None,
     out: Path,
     workers: int | None,
     trust: bool,
     on_round: OnRound,
 ) -> None:
-    if engine == "local":
+    if backend == "local":
         from leaktight.learning.joint import train_here
 
         train_here(training, out, on_round)
@@ -128,8 +128,8 @@ def _train(
         from leaktight.flower.simulation import simulate
     except ImportError as error:
         raise InvalidValue(
-            "The engine `flower` needs the package flwr, which is not installed here. "
-            "Install `leaktight[flower]`, or use `--engine local`."
+            "The backend `flower` needs the package flwr, which is not installed here. "
+            "Install `leaktight[flower]`, or use `--backend local`."
         ) from error
     if keys is None:
         simulate(training, out, on_round, workers, trust)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Workers = Annotated[
     int | None, typer.Option(help="How many work at the same time.", show_default="one per core, as far as memory goes")
 ]
-Engine = Annotated[Literal["local", "ray"], typer.Option(help="Who works: processes here, or Ray.")]
+Backend = Annotated[Literal["local", "ray"], typer.Option(help="Who works: processes here, or Ray.")]
 Address = Annotated[
     str | None,
     typer.Option(help="A Ray cluster's, as host:port.", show_default="a Ray is started here and stopped after"),
@@ -29,12 +29,12 @@ Address = Annotated[
 
 @contextmanager
 def open_workers(
-    engine: Literal["local", "ray"], workers: int | None, address: str | None
+    backend: Literal["local", "ray"], workers: int | None, address: str | None
 ) -> Iterator[worker_pool.Workers]:
     """Return what an audit or a search takes as its `workers`; what was started for it is stopped after the block."""
-    if engine == "local":
+    if backend == "local":
         if address is not None:
-            raise InvalidValue(f"`--address {address}` is that of a Ray cluster. Add `--engine ray`, or leave it out.")
+            raise InvalidValue(f"`--address {address}` is that of a Ray cluster. Add `--backend ray`, or leave it out.")
         _warn_of_memory(workers)
         yield workers_that_fit() if workers is None else workers
         return

@@ -34,7 +34,7 @@ class Local:
     """A party's own random streams, current batch, memory and notes.
 
     Private heads, class keys, targets and residuals live in `memory` and nowhere else. It holds tensors, numbers and
-    nested dictionaries of them, so that an engine whose processes come and go can keep it for the party.
+    nested dictionaries of them, so that a backend whose processes come and go can keep it for the party.
 
     This is the one place that decides where a party's random numbers come from. A party whose messages really leave has
     a key; nobody without it can draw its numbers again. In audits and simulations there is none, and the numbers follow

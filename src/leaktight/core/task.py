@@ -191,7 +191,7 @@ class Task:
         with self.model.training_pass(TrainingPass(masks or {}, dict(running or {}))) as current:
             return self.forward(parameters, inputs), current
 
-    def dropped(self) -> dict[str, Dropped]:
+    def dropouts(self) -> dict[str, Dropped]:
         """Return what dropout drops of an example, for each use of a layer; nothing where none is in training mode."""
         if not self.model.drops:
             return {}

@@ -78,7 +78,7 @@ class View:
         return tuple(message for message in self.messages if message.kind in kinds)
 
     @property
-    def granted(self) -> frozenset[Knows]:
+    def grants(self) -> frozenset[Knows]:
         """What the threat model grants beside the messages, as far as it shows in this view."""
         there = {
             Knows.LABELS: bool(self.labels),

@@ -63,7 +63,7 @@ def shuffle_by_class(labels: Tensor, rng: Stream) -> dict[int, Tensor]:
 class Equal(Partition):
     """Deal each class out like cards: of its n examples, every one of P participants owns floor(n/P) or ceil(n/P).
 
-    The deal goes on where the last class ended, so that the totals differ by one at most as well.
+    The deal resumes where the last class ended, so that the totals differ by one at most as well.
 
     Example:
         >>> labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])

@@ -122,7 +122,7 @@ class ClassKeys(Defence):
         local.memory.setdefault("keys", keys.to(task.device))
         head = task.model.head
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
-        parts = task.model.body, head.trained, task.model.normalise
+        parts = task.model.body, head.trained_part, task.model.normalise
 
         def loss(outputs: Tensor, labels: Tensor) -> Tensor:
             keys = local.memory["keys"]

@@ -244,7 +244,7 @@ class EmbeddingHead(TrainedHead):
         self.public = FixedLayer(width or features, dimensions, seed) if fixed else Rectified()
 
     @property
-    def trained(self) -> TrainedHead:
+    def trained_part(self) -> TrainedHead:
         """The trained part alone, with the same layers under the same names."""
         return TrainedHead(self.before, self.last)
 

@@ -78,7 +78,7 @@ class Withhold(Defence):
         if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
             raise Refusal(
                 f"{self.kind} leaves layers out of gradients and updates. Got a message of kind {message.kind} "
-                "instead, without which the other party cannot go on."
+                "instead, without which the other party cannot continue."
             )
         known = dict.fromkeys(map(layer_of, message.tensors))
         for layer in self.layers:

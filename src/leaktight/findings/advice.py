@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.display import capital, join_words
-from leaktight.findings.choice import Choice, choose, price_of, rank_of
+from leaktight.findings.choice import Choice, better_by_number, choose, price_of, rank_of
 from leaktight.findings.display import name_of
 from leaktight.findings.sentence import cost_of
 from leaktight.findings.summary import Summary
@@ -40,12 +40,13 @@ class Advice:
 def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
     """Return for each kind of leak the cheapest defence shown to protect, and the best within each budget of accuracy.
 
-    Only what was shown to help is named: `bounded` by an epsilon that implies something, `not broken`, or `reduced`;
-    never what is `unknown`, and never a defence under which the model learned nothing. If it learned nothing without a
-    defence, or was never trained, nothing is named. A defence qualifies by its measured loss; if its interval reaches
-    beyond the budget, the sentence says so. The best is that of `choose`: nothing else is as good on every printed
-    number, and those that cannot be told apart from it by the intervals are named. Whatever is recommended rests on the
-    attacks tried, and the last answer says so.
+    Only what was shown to help is recommended: `bounded` by an epsilon that implies something, `not broken` or what
+    that word rests on, or `reduced`; never what is `unknown`, and never a defence under which the model learned
+    nothing. If it learned nothing without a defence, or was never trained, nothing is. A defence qualifies by its
+    measured loss; if its interval reaches beyond the budget, the sentence says so. The best is that of `choose`:
+    nothing else that was shown to help is as good on every printed number, and those that cannot be told apart from it
+    by the intervals are named. What looks as good and was not shown to help is said to be that. Whatever is recommended
+    rests on the attacks tried, and the last answer says so.
 
     Args:
         summary: what was measured.
@@ -99,12 +100,12 @@ def _by_kind(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
 
 
 def _protects(judged: Sequence[Judgement], prefix: str) -> Advice:
-    question = f"{prefix}What was bounded or not broken, at the lowest price?"
+    question = f"{prefix}What was tightly bounded or not broken, at the lowest price?"
     known = [j for j in judged if j.may_be_advised and j.verdict != "reduced" and j.worst.loss is not None]
     if not known:
         return Advice(question, f"None of the defences measured: {_why(judged)}.")
     best = min(known, key=lambda one: (price_of(one), rank_of(one), one.kind.severity(one.worst)))
-    said = f"{capital(name_of(best.defence))}: {best.verdict}; {_say_outcome(best)}; price: {cost_of(best.worst.loss)}."
+    said = f"{capital(name_of(best.defence))}: {_word(best)}; {_say_outcome(best)}; price: {cost_of(best.worst.loss)}."
     return Advice(question, said, best.defence)
 
 
@@ -113,7 +114,7 @@ def _why(judged: Sequence[Judgement]) -> str:
     useless = sum(j.status == "useless" for j in judged)
     leaky = sum(j.status in ("refuted", "leaks", "reduced") for j in judged)
     unknown = sum(j.status == "unknown" for j in judged)
-    weak = sum(j.status == "bounded" and not j.is_good for j in judged)
+    weak = sum(j.status == "bounded" and not j.may_be_advised for j in judged)
     rest = len(judged) - useless - leaky - unknown - weak
     said = {
         f"{leaky} let something through": leaky,
@@ -159,8 +160,27 @@ def _within(judged: Sequence[Judgement], budget: float) -> tuple[str, Defence | 
         unsure = " The cost has no interval, so treat it as a rough figure."
     elif loss is not None and high(loss) > budget:
         unsure = " The interval reaches beyond the budget: more seeds or test examples would settle it."
-    said = f"{name_of(best.defence)}: {best.verdict}; {_say_outcome(best)}; price: {cost_of(loss)}"
-    return f"The best protection measured is {said}.{unsure}{_alike(choice)}", best.defence
+    said = f"{name_of(best.defence)}: {_word(best)}; {_say_outcome(best)}; price: {cost_of(loss)}"
+    return f"The best protection measured is {said}.{unsure}{_alike(choice)}{_by_number(judged, best)}", best.defence
+
+
+def _word(judgement: Judgement) -> str:
+    """Return the word of a recommendation; where an epsilon promises too little, what it rests on."""
+    if judgement.verdict != "bounded" or judgement.is_good or judgement.bound is None:
+        return judgement.verdict
+    return f"not broken by the attacks tried, though its epsilon promises {judgement.bound.promise}"
+
+
+def _by_number(judged: Sequence[Judgement], best: Judgement) -> str:
+    """Name what looks as good in the tables, and was not shown to help."""
+    names = [name_of(one.defence) for one in better_by_number(judged, best)]
+    if not names:
+        return ""
+    verbs = ("leaks", "costs", "it helps") if len(names) == 1 else ("leak", "cost", "they help")
+    return (
+        f" By the numbers alone {join_words(names)} {verbs[0]} no more and {verbs[1]} no more; that {verbs[2]} was not "
+        "shown."
+    )
 
 
 def _alike(choice: Choice) -> str:

@@ -113,8 +113,8 @@ class Line:
 
     @property
     def words(self) -> tuple[str | None, ...]:
-        """The verdict of each audit."""
-        return tuple(None if one is None else one.verdict for one in self.judgements)
+        """The word of each audit."""
+        return tuple(None if one is None else one.status for one in self.judgements)
 
     @property
     def shared(self) -> bool:
@@ -147,7 +147,7 @@ class Comparison:
     lines: tuple[Line, ...]
 
     @property
-    def shared(self) -> tuple[Line, ...]:
+    def shared_lines(self) -> tuple[Line, ...]:
         """The lines that at least two audits have, changed ones first."""
         return tuple(sorted((line for line in self.lines if line.shared), key=lambda line: not line.changed))
 
@@ -155,12 +155,12 @@ class Comparison:
     def headline(self) -> str:
         """What came of it, in one sentence."""
         letters = join_words([audit.letter for audit in self.audits])
-        if not self.shared:
+        if not self.shared_lines:
             return (
                 f"{letters} have nothing in common: no defence and kind of leak was measured in more than one of them."
             )
-        changed = sum(line.changed for line in self.shared)
-        total = len(self.shared)
+        changed = sum(line.changed for line in self.shared_lines)
+        total = len(self.shared_lines)
         what = f"{total} shared verdict{'s' if total > 1 else ''}"
         return f"{changed or 'None'} of {what} changed between {letters}."
 

@@ -57,7 +57,9 @@ class BatchStatistics(LeakKind):
         )
 
     def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
-        """Say where the statistics come from."""
+        """Say where the statistics come from; nothing where none were read."""
+        if all(self.reading(row) is None for row in rows):
+            return ""
         return (
             "Batch norm in training mode sends its running statistics along with every message; a batch's own follow "
             "from how they moved."

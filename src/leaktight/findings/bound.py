@@ -32,6 +32,11 @@ class Bound:
         """Whether it implies enough to be called protection."""
         return self.rate <= TELLING
 
+    @property
+    def promise(self) -> str:
+        """How much it promises where that is not enough."""
+        return "next to nothing" if self.rate > 0.9 else "little"
+
     def __str__(self) -> str:
         """Say what it implies.
 
@@ -45,9 +50,8 @@ class Bound:
             return (
                 f"At 1 % false alarms no attacker finds more than {_rate(self.rate)} of the examples that were there."
             )
-        little = "next to nothing" if self.rate > 0.9 else "little"
         said = f"At 1 % false alarms an attacker may still find {_rate(self.rate)} of the examples that were there"
-        return f"{said}, so the epsilon promises {little}."
+        return f"{said}, so the epsilon promises {self.promise}."
 
 
 def largest_rate(epsilon: float, delta: float, false_positives: float = FALSE_POSITIVES) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.verdict import Judgement
 from leaktight.statistics.pooling import leakage, leaks_more
 
@@ -48,17 +50,42 @@ def dominates(one: Judgement, other: Judgement) -> bool:
     first, second = one.reading, other.reading
     if first is None or second is None or first.name != second.name or one.worst.loss is None:
         return False
-    pairs = (
-        (rank_of(one), rank_of(other)),
-        (leakage(first), leakage(second)),
-        (price_of(one), price_of(other)),
-    )
-    return all(left <= right for left, right in pairs) and any(left < right for left, right in pairs)
+    return _is_better((rank_of(one), *_printed(one, first)), (rank_of(other), *_printed(other, second)))
+
+
+def better_by_number(judged: Sequence[Judgement], best: Judgement) -> list[Judgement]:
+    """Return what was not shown to help, and yet leaks and costs no more than a choice on the printed numbers.
+
+    Its numbers show nothing, but a reader sees them beside the choice.
+    """
+    return [
+        one
+        for one in judged
+        if one.status in ("unknown", "bounded")
+        and not one.may_be_advised
+        and one.worst.loss is not None
+        and one.reading is not None
+        and best.reading is not None
+        and one.reading.name == best.reading.name
+        and _is_better(_printed(one, one.reading), _printed(best, best.reading))
+    ]
+
+
+def _is_better(numbers: Sequence[float], others: Sequence[float]) -> bool:
+    """Return whether no number is larger than its like, and one is smaller."""
+    return all(map(operator.le, numbers, others)) and any(map(operator.lt, numbers, others))
+
+
+def _printed(judgement: Judgement, reading: Reading) -> tuple[float, float]:
+    """Return how much leaks, and the price in points, by as many digits as people are shown."""
+    quantity, leak = quantity_of(reading.name), leakage(reading)
+    digits = None if quantity.digits is None else quantity.digits + 2 * (quantity.unit == "%")
+    return float(f"{leak:.3g}") if digits is None else round(leak, digits), round(100 * price_of(judgement), 1)
 
 
 def rank_of(judgement: Judgement) -> int:
     """Return what recommendations are ranked by first: a bound, then what was not broken, then what is reduced."""
-    return 0 if judgement.is_good else 1 if judgement.verdict == "not broken" else 2
+    return 0 if judgement.is_good else 1 if judgement.withstood else 2
 
 
 def price_of(judgement: Judgement) -> float:

@@ -37,16 +37,16 @@ def interval(reading: Reading | None, digits: int = 1) -> str:
         >>> interval(Reading(name="psnr", value=20, low=18, high=22)), interval(None)
         ('20.0 (18.0 to 22.0)', '-')
     """
-    return shown(reading, lambda value: f"{value:.{digits}f}")
+    return format_reading(reading, lambda value: f"{value:.{digits}f}")
 
 
-def shown(reading: Reading | None, number: Callable[[float], str]) -> str:
+def format_reading(reading: Reading | None, number: Callable[[float], str]) -> str:
     """Write a reading with its interval, if it has one.
 
     Example:
         >>> from leaktight.core.display import percent
         >>> from leaktight.core.metric import Reading
-        >>> shown(Reading(name="accuracy", value=0.5, low=0.4, high=0.6), percent)
+        >>> format_reading(Reading(name="accuracy", value=0.5, low=0.4, high=0.6), percent)
         '50 % (40 to 60)'
     """
     if reading is None:
@@ -57,15 +57,15 @@ def shown(reading: Reading | None, number: Callable[[float], str]) -> str:
     return f"{number(reading.value)} ({ends[0]} to {ends[1]})"
 
 
-def measured(reading: Reading | None) -> str:
+def show_reading(reading: Reading | None) -> str:
     """Write a reading with its interval, if it has one, by the digits of its metric.
 
     Example:
         >>> from leaktight.core.metric import Reading
-        >>> measured(Reading(name="psnr", value=20, low=18, high=22)), measured(Reading(name="accuracy", value=0.5))
-        ('20.0 (18.0 to 22.0)', '50.0 %')
+        >>> show_reading(Reading(name="psnr", value=20, low=18, high=22))
+        '20.0 (18.0 to 22.0)'
     """
-    return NOTHING if reading is None else shown(reading, quantity_of(reading.name).number)
+    return NOTHING if reading is None else format_reading(reading, quantity_of(reading.name).number)
 
 
 def value_of(reading: Reading | None) -> str:
@@ -75,7 +75,7 @@ def value_of(reading: Reading | None) -> str:
 
 def result(row: Row, reading: Reading | None) -> str:
     """Write what a row came to, or why it came to nothing."""
-    return measured(reading) if row.counts.get(Status.DONE) else row.status
+    return show_reading(reading) if row.counts.get(Status.DONE) else row.status
 
 
 def chance(reading: Reading | None) -> str:

@@ -8,6 +8,7 @@ from leaktight.core.defence import is_undefended
 from leaktight.core.display import points
 from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.audit_comparison import Comparison, Difference, Line
+from leaktight.findings.sentence import is_free
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 
@@ -31,7 +32,10 @@ def say_price(judgement: Judgement) -> str:
     loss = judgement.worst.loss
     if loss is None or judgement.beside or is_undefended(judgement.defence):
         return ""
-    return f"{points(loss.value)} points of {utility_name(loss)}"
+    name = utility_name(loss)
+    if loss.high is not None and loss.high < 0:
+        return f"{points(-loss.value)} points of {name} gained"
+    return "none seen" if is_free(loss) else f"{points(loss.value)} points of {name}"
 
 
 def say_read(difference: Difference) -> str:
@@ -46,7 +50,7 @@ def say_read(difference: Difference) -> str:
         return points(abs(value)) if quantity.unit == "%" else quantity.number(abs(value))
 
     basis = f"on the same {difference.victims} victims" if difference.victims else "as two independent samples"
-    return f"reads {_signed(reading, number, unit, 'more', 'less')}, {basis}"
+    return f"reads {_show_difference(reading, number, unit, 'more', 'less')}, {basis}"
 
 
 def say_use(difference: Difference) -> str:
@@ -61,18 +65,19 @@ def say_use(difference: Difference) -> str:
         high=None if loss.low is None else -loss.low,
     )
     basis = "on the same test rows" if loss.paired else "as two independent samples"
-    said = _signed(gain, lambda value: points(abs(value)), "points", "higher", "lower")
+    said = _show_difference(gain, lambda value: points(abs(value)), "points", "higher", "lower")
     return f"{utility_name(loss)} is {said}, {basis}"
 
 
-def _signed(reading: Reading, number: Callable[[float], str], unit: str, more: str, less: str) -> str:
+def _show_difference(reading: Reading, number: Callable[[float], str], unit: str, more: str, less: str) -> str:
     """Say a difference with its interval in words, each end with its direction where they differ.
 
     Example:
         >>> gain = Reading(name="psnr", value=-2.0, low=-3.0, high=-1.0)
-        >>> _signed(gain, lambda value: f"{abs(value):g}", "dB", "more", "less")
+        >>> _show_difference(gain, lambda value: f"{abs(value):g}", "dB", "more", "less")
         '2 dB less (95 % interval 1 to 3)'
-        >>> _signed(gain.model_copy(update={"high": 0.5}), lambda value: f"{abs(value):g}", "dB", "more", "less")
+        >>> wide = gain.model_copy(update={"high": 0.5})
+        >>> _show_difference(wide, lambda value: f"{abs(value):g}", "dB", "more", "less")
         '2 dB less (95 % interval 3 less to 0.5 more, so perhaps no difference)'
     """
 

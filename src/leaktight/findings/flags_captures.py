@@ -66,9 +66,8 @@ def vanishing_gradients(records: Sequence[Record]) -> list[Flag]:
         "vanished",
         "vanishing_gradients",
         "{count} of {total} captured messages are faint, or fade on their way to the first layer, so that little of "
-        "the examples is left in "
-        "them: an attack that fails there shows vanishing gradients, not protection. Record messages from earlier in "
-        "training too.",
+        "the examples is left in them: an attack that fails there shows vanishing gradients, not protection. Record "
+        "messages from earlier in training too.",
     )
 
 
@@ -79,8 +78,8 @@ def batch_norm_in_training(records: Sequence[Record]) -> list[Flag]:
         "batch_norms",
         "batch_norm_in_training",
         "Batch norm (layers: {count}) normalised by the private batch, while attacks replay it by running statistics: "
-        "a failure may be that "
-        "mismatch. Train with it in evaluation mode, or read the numbers as a lower bound of the leak.",
+        "a failure may be that mismatch. Train with it in evaluation mode, or read the numbers as a lower bound of the "
+        "leak.",
     )
 
 
@@ -102,16 +101,14 @@ def label_counts_unknown(records: Sequence[Record]) -> list[Flag]:
         "unknown_examples",
         "label_counts_unknown",
         "Nobody told how many examples are behind {count} of {total} captured messages: they were attacked as if it "
-        "were one to each step. "
-        "Record `examples`.",
+        "were one to each step. Record `examples`.",
     )
     return unknown or _flag_note(
         records,
         "several_examples",
         "label_counts_unknown",
         "Behind {count} of {total} captured messages are several examples, whose labels were only estimated from the "
-        "last layer: with wrong "
-        "counts a search cannot succeed. An attacker who knows the labels gets more.",
+        "last layer: with wrong counts a search cannot succeed. An attacker who knows the labels gets more.",
         "info",
     )
 
@@ -123,9 +120,8 @@ def local_steps_unknown(records: Sequence[Record]) -> list[Flag]:
         "unknown_steps",
         "local_steps_unknown",
         "How many local steps of what size made {count} of {total} captured updates is unknown: each was attacked as "
-        "one step, so that only "
-        "its direction counts. State them, such as `--known local_steps=1 --known learning_rate=0.1`; an attacker can "
-        "guess them.",
+        "one step, so that only its direction counts. State them, such as `--known local_steps=1 --known "
+        "learning_rate=0.1`; an attacker can guess them.",
     )
 
 

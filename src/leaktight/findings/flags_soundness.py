@@ -134,29 +134,30 @@ def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
 
 
 def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
-    """A promise of differential privacy needs a finite epsilon.
+    """A promise of differential privacy needs a finite epsilon, in a chain one for each kind of link that promises it.
 
     A defence notes an infinite one where it clips and adds no noise.
     """
     bare = []
     for record in _measurements(records):
-        spent = [budget.epsilon for budget in budgets_of(record.notes)]
-        promised = record.cell.defence.promise == "dp"
-        if (promised and not spent) or not all(map(math.isfinite, spent)):
+        budgets = budgets_of(record.notes)
+        promising = {link.kind for link in links(record.cell.defence) if link.promise == "dp"}
+        counted = {budget.defence for budget in budgets}
+        if len(counted) < len(promising) or not all(math.isfinite(budget.epsilon) for budget in budgets):
             bare.append(record)
     if not bare:
         return []
     names = join_words(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
     said = (
-        f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise multiplier "
-        "above 0."
+        f"{names} has no finite epsilon in its records, so nothing shows that it gives differential privacy. Add "
+        "noise, or let it note what it spends."
     )
     return [Flag("privacy_without_epsilon", said, tuple(record.cell.key for record in bare))]
 
 
 def noise_is_not_privacy(records: Sequence[Record]) -> list[Flag]:
     """Noise without an epsilon is not differential privacy, whatever it hides."""
-    noisy = [record for record in _measurements(records) if record.cell.defence.promise == "noise"]
+    noisy = [record for record in _measurements(records) if _only_adds_noise(record.cell.defence)]
     if not noisy:
         return []
     bounded = [one for record in noisy for one in links(record.cell.defence) if one.label_bound is not None]
@@ -171,6 +172,11 @@ def noise_is_not_privacy(records: Sequence[Record]) -> list[Flag]:
             "only; trust what attacks get."
         )
     return [Flag("noise_is_not_privacy", said, tuple(record.cell.key for record in noisy), "info")]
+
+
+def _only_adds_noise(defence: Defence) -> bool:
+    """Return whether it promises noise, or adds some to what goes out, and promises no more."""
+    return defence.promise == "noise" or (defence.promise is None and defence.noise_norm(1) > 0)
 
 
 def _measurements(records: Sequence[Record]) -> list[Record]:

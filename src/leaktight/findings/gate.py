@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 from leaktight.core.display import capital, count, join_words, points
@@ -35,6 +36,15 @@ class Demands:
     useless: int | None = 0
     unfinished: int | None = 0
     accuracy_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        loss = self.accuracy_loss
+        # Every price would pass a limit that is no number.
+        if loss is not None and not (math.isfinite(loss) and loss >= 0):
+            raise InvalidValue(
+                f"`--accuracy-loss` must be a number of points, at least 0. Got {loss:g} instead; leave it out if any "
+                "price is allowed."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Criterion:
     cases: tuple[Case, ...] = ()
 
     @property
-    def broken(self) -> tuple[Case, ...]:
+    def faults(self) -> tuple[Case, ...]:
         """What counts against it, if it is not met."""
         return () if self.passed else tuple(case for case in self.cases if case.breaks)
 
@@ -138,21 +148,23 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
     """
     judged = _select(summary, defences, kinds)
     without = [] if defences else list(summary.unmeasured)
-    measured = _measured(summary, judged, without)
+    measured = _coverage(summary, judged, without)
     if not judged:
         return Gate(summary, (), (measured,))
     words = [
-        _count("leaks", "No defence may leak.", judged, demands.leaks, lambda one: one.verdict == "leaks"),
+        _count("leaks", "No defence may leak.", judged, demands.leaks, lambda one: one.evidence == "leaks"),
         _count(
             "refuted",
             "No claimed epsilon may be refuted.",
             judged,
             demands.refuted,
-            lambda one: one.verdict == "refuted",
+            lambda one: one.evidence == "refuted",
         ),
-        _count("unknown", "No evidence may be missing.", judged, demands.unknown, lambda one: one.verdict == "unknown"),
         _count(
-            "reduced", "No defence may leak in part.", judged, demands.reduced, lambda one: one.verdict == "reduced"
+            "unknown", "No evidence may be missing.", judged, demands.unknown, lambda one: one.evidence == "unknown"
+        ),
+        _count(
+            "reduced", "No defence may leak in part.", judged, demands.reduced, lambda one: one.evidence == "reduced"
         ),
         _count(
             "useless",
@@ -163,7 +175,7 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
         ),
     ]
     loss = None if demands.accuracy_loss is None else _price(judged, demands.accuracy_loss)
-    found = (measured, _unfinished(summary, demands.unfinished), *words, loss)
+    found = (measured, _completeness(summary, demands.unfinished), *words, loss)
     return Gate(summary, judged, tuple(criterion for criterion in found if criterion is not None))
 
 
@@ -188,7 +200,7 @@ def _names(entry: VerdictEntry) -> tuple[str, ...]:
     return (entry.defence_name, NONE) if entry.undefended else (entry.defence_name, kind)
 
 
-def _measured(summary: SummaryFile, judged: Sequence[VerdictEntry], without: Sequence[str]) -> Criterion:
+def _coverage(summary: SummaryFile, judged: Sequence[VerdictEntry], without: Sequence[str]) -> Criterion:
     cells = summary.cells
     number = len({(one.scenario, one.defence_name) for one in judged if not one.undefended})
     total = cells.done + cells.refused + cells.failed + cells.missing
@@ -206,7 +218,7 @@ def _measured(summary: SummaryFile, judged: Sequence[VerdictEntry], without: Seq
     return Criterion("measured", about, not without, said, (*passing, *cases))
 
 
-def _unfinished(summary: SummaryFile, allowed: int | None) -> Criterion | None:
+def _completeness(summary: SummaryFile, allowed: int | None) -> Criterion | None:
     cells = summary.cells
     number = cells.failed + cells.missing
     if allowed is None:
@@ -222,27 +234,40 @@ def _count(
 ) -> Criterion | None:
     if allowed is None:
         return None
+    places = _places(judged)
     cases = tuple(
-        Case(_subject(one), breaks(one), one.sentence, "/".join((name, one.scenario, one.defence_name, one.kind)))
+        Case(
+            f"{one.defence_name}, {one.kind}{places[one.scenario]}",
+            breaks(one),
+            one.sentence,
+            "/".join((name, one.scenario, one.defence_name, one.kind)),
+        )
         for one in judged
     )
     broken = [one for one in judged if breaks(one)]
     said = f"None of {count(len(judged), 'verdict')}."
     if broken:
-        said = f"{len(broken)} of {count(len(judged), 'verdict')}, {allowed or 'none'} allowed: {_list(broken)}."
+        named = [
+            f"{case.subject} ({one.figure} {one.measure} by {one.attack})"
+            for case, one in zip(cases, judged, strict=True)
+            if case.breaks
+        ]
+        said = f"{len(broken)} of {count(len(judged), 'verdict')}, {allowed or 'none'} allowed: {_list(named)}."
     return Criterion(name, about, len(broken) <= allowed, said, cases)
 
 
-def _list(entries: Sequence[VerdictEntry]) -> str:
-    named = [f"{_subject(one)} ({one.figure} {one.measure} by {one.attack})" for one in entries[:SHOWN]]
-    more = [f"{len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
-    return "; ".join([*named, *more])
+def _list(named: Sequence[str]) -> str:
+    more = [f"{len(named) - SHOWN} more"] if len(named) > SHOWN else []
+    return "; ".join([*named[:SHOWN], *more])
 
 
-def _subject(entry: VerdictEntry) -> str:
-    """Name a defence and a kind of leak, and the scenario unless it goes by a number alone."""
-    where = "" if entry.scenario.isdecimal() else f", {entry.scenario}"
-    return f"{entry.defence_name}, {entry.kind}{where}"
+def _places(judged: Sequence[VerdictEntry]) -> dict[str, str]:
+    """Return what names each scenario at the end of a subject: a number says nothing where there is no other one."""
+    names = list(dict.fromkeys(one.scenario for one in judged))
+    return {
+        name: "" if name.isdecimal() and len(names) == 1 else f", {'scenario ' * name.isdecimal()}{name}"
+        for name in names
+    }
 
 
 def _price(judged: Sequence[VerdictEntry], limit: float) -> Criterion:
@@ -250,25 +275,26 @@ def _price(judged: Sequence[VerdictEntry], limit: float) -> Criterion:
     about = f"No defence may cost more than {limit:g} points."
     priced = {(one.scenario, one.defence_name): one for one in reversed(judged) if not one.undefended}
     entries = list(reversed(priced.values()))
+    places = _places(judged)
     cases = tuple(
-        Case(one.defence_name, _breaks(one, limit), _cost(one), f"accuracy-loss/{one.scenario}/{one.defence_name}")
+        Case(
+            f"{one.defence_name}{places[one.scenario]}",
+            one.price is None or 100 * one.price > limit,
+            f"{_cost(one)}{places[one.scenario]}",
+            f"accuracy-loss/{one.scenario}/{one.defence_name}",
+        )
         for one in entries
     )
     if not entries:
         return Criterion("accuracy-loss", about, True, "There is no defence that could cost anything.")
     broken = [case for case in cases if case.breaks]
     if broken:
-        said = "; ".join([case.message for case in broken[:SHOWN]])
-        more = f"; and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
-        return Criterion("accuracy-loss", about, False, f"{capital(said)}{more}; {limit:g} points allowed.", cases)
+        said = _list([case.message for case in broken])
+        return Criterion("accuracy-loss", about, False, f"{capital(said)}; {limit:g} points allowed.", cases)
     dearest = max(entries, key=lambda one: one.price or 0.0)
-    beyond = 100 * (dearest.price_high or 0.0) > limit
-    said = f"At most, {_cost(dearest)}; {limit:g} points allowed{', which its interval reaches beyond' * beyond}."
-    return Criterion("accuracy-loss", about, True, said, cases)
-
-
-def _breaks(entry: VerdictEntry, limit: float) -> bool:
-    return entry.price is None or 100 * entry.price > limit
+    beyond = [one.defence_name for one in entries if 100 * (one.price_high or 0.0) > limit]
+    wide = f", which the interval of {join_words(beyond)} reaches beyond" if beyond else ""
+    return Criterion("accuracy-loss", about, True, f"At most, {_cost(dearest)}; {limit:g} points allowed{wide}.", cases)
 
 
 def _cost(entry: VerdictEntry) -> str:

@@ -52,32 +52,32 @@ def _headline(judged: Sequence[Judgement]) -> str:
     """Say what was found in one scenario."""
     graded = [one for one in judged if not one.kind.unjudged]
     if not graded:
-        return _ungraded(judged)
+        return _say_ungraded(judged)
     sent = [one for one in graded if isinstance(one.defence, AsCaptured) and not one.beside]
     if sent:
-        return _captured(sent[0])
+        return _say_captured(sent[0])
     main = [one for one in graded if not one.beside] or graded
     bare = [one for one in main if is_undefended(one.defence)]
     leaking = [one for one in bare if one.verdict in READ]
     if not leaking:
-        return _closed(bare, main)
+        return _say_nothing_read(bare, main)
     lead, *others = leaking
     defended = [one for one in main if one.kind == lead.kind and not is_undefended(one.defence)]
     also = [f"Also, {one.kind.headline(one.worst)}." for one in others]
-    return " ".join([f"Without a defence, {_read(lead)}.", *_defended(defended, graded), *also])
+    return " ".join([f"Without a defence, {_say_read(lead)}.", *_say_defences(defended, graded), *also])
 
 
-def _read(judgement: Judgement) -> str:
+def _say_read(judgement: Judgement) -> str:
     """Say what was read, with what else lies beyond chance where that is all that does."""
     defended = judgement.base is not None and not isinstance(judgement.defence, AsCaptured)
     kind = judgement.kind
-    said = kind.left(judgement.worst) if defended else kind.headline(judgement.worst)
+    said = kind.remainder(judgement.worst) if defended else kind.headline(judgement.worst)
     if judgement.signs and not judgement.kind.is_read(judgement.worst):
         return f"{said}, but {judgement.signs[0]}"
     return said
 
 
-def _closed(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
+def _say_nothing_read(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
     """Say what an audit is worth in which nothing was read without a defence."""
     noun = main[0].kind.noun
     if not bare:
@@ -85,7 +85,7 @@ def _closed(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
     return f"No attack tried read {noun} even without a defence, so this audit says nothing of any defence."
 
 
-def _defended(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> list[str]:
+def _say_defences(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> list[str]:
     """Say what became of the defences against the leak that leads."""
     if not judged:
         return ["No defence was tried."]
@@ -96,17 +96,24 @@ def _defended(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> list[
         return [f"{_none(judged)} to lower it{_useless(judged)}."]
     if choice.best.verdict == "reduced":
         best = choice.best
-        said = f"under the best of them, {name_of(best.defence)}, {_read(best)}, {price_clause(best.worst.loss)}"
+        said = f"under the best of them, {name_of(best.defence)}, {_say_read(best)}, {price_clause(best.worst.loss)}"
         return [f"{_none(judged)} to stop it{_useless(judged)}; {said}.", *_beside(best, graded)]
     shown = [one for one in judged if one.may_be_advised and one.verdict != "reduced" and one.worst.loss is not None]
     best = min(shown, key=lambda one: (price_of(one), one is not choice.best))
-    held = "bounded by its epsilon" if best.verdict == "bounded" else "not broken by the attacks tried"
+    held = "bounded by its epsilon" if best.is_good else "not broken by the attacks tried"
     name, price = capital(name_of(best.defence)), price_clause(best.worst.loss)
     if len(shown) == 1:
-        return [f"{name} was {held}, {price}{_useless(judged)}.", *_beside(best, graded)]
-    words = "bounded or not broken" if len({one.verdict for one in shown}) > 1 else held
+        return [f"{name} was {held}, {price}{_useless(judged)}.", *_promise(best), *_beside(best, graded)]
+    words = "bounded or not broken" if len({one.is_good for one in shown}) > 1 else held
     many = f"{len(shown)} of {_settings(judged)} were {words}{_useless(judged)}"
-    return [f"{many}; the cheapest is {name_of(best.defence)}, {price}.", *_beside(best, graded)]
+    return [f"{many}; the cheapest is {name_of(best.defence)}, {price}.", *_promise(best), *_beside(best, graded)]
+
+
+def _promise(best: Judgement) -> list[str]:
+    """Say so where the word beside a defence is that of its epsilon, which promises too little."""
+    if best.verdict != "bounded" or best.is_good or best.bound is None:
+        return []
+    return [f"Its epsilon promises {best.bound.promise}."]
 
 
 def _helpful(judged: Sequence[Judgement]) -> str:
@@ -141,10 +148,10 @@ def _beside(best: Judgement, graded: Sequence[Judgement]) -> list[str]:
     return [f"But under it, {one.kind.headline(one.worst)}." for one in others]
 
 
-def _captured(judgement: Judgement) -> str:
+def _say_captured(judgement: Judgement) -> str:
     """Say what captured messages give away, beside what they would without whatever their senders did."""
     kind, base = judgement.kind, judgement.base
-    said = _read(judgement)
+    said = _say_read(judgement)
     before = "" if base is None else f", against {kind.short(base)} where nothing is done to them"
     if judgement.verdict == "leaks" and base is not None and kind.short(base) == kind.short(judgement.worst):
         return f"These messages are as open as undefended ones: {said}."
@@ -156,6 +163,6 @@ def _captured(judgement: Judgement) -> str:
     return f"Whether these messages leak is not known: {said}{before}. {judgement.missing}".strip()
 
 
-def _ungraded(judged: Sequence[Judgement]) -> str:
+def _say_ungraded(judged: Sequence[Judgement]) -> str:
     """Say what was found in messages behind which nobody knows the examples."""
     return " ".join(f"{capital(one.kind.headline(one.worst))}." for one in judged)

@@ -11,7 +11,7 @@ from leaktight.core.display import percent, show_count
 from leaktight.core.metric import Reading
 from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.record import Record
-from leaktight.findings.column import NOTHING, Column, chance, result, shown
+from leaktight.findings.column import NOTHING, Column, chance, format_reading, result
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import LUCK, Distance, LeakKind, Severity, is_beyond, leak_kinds
 from leaktight.findings.layer_measure import LayerMeasure
@@ -166,7 +166,7 @@ class Images(LeakKind):
         chance = "" if reading.chance is None else f", where blind guessing gets {reading.chance:.3g}"
         return f"the strongest attack reached {title_of(reading.name)} {reading.value:.3g}{chance}"
 
-    def left(self, row: Row) -> str:
+    def remainder(self, row: Row) -> str:
         """Say how many images are recognised, and no more."""
         reading = self.reading(row)
         if reading is None or reading.name != STATEMENT:
@@ -244,12 +244,12 @@ class Images(LeakKind):
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
         """Return the share recognised, how like the copies are, and how many searches failed."""
-        used = [Column("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal), (PSNR,))]
+        used = [Column("PSNR, used (dB)", lambda row: format_reading(row.reading(PSNR, "used"), _decimal), (PSNR,))]
         return (
-            Column("images recognised", lambda row: shown(recognised_share(row), percent), (STATEMENT,)),
-            Column("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), _decimal), (PSNR,)),
+            Column("images recognised", lambda row: format_reading(recognised_share(row), percent), (STATEMENT,)),
+            Column("PSNR, raw (dB)", lambda row: format_reading(row.reading(PSNR, "raw"), _decimal), (PSNR,)),
             *(used if _are_changed(rows) else []),
-            Column("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth), (SSIM,)),
+            Column("SSIM", lambda row: format_reading(row.reading(SSIM, "raw"), _hundredth), (SSIM,)),
             Column("searches that failed", lambda row: row.searches or NOTHING, (SEARCH_FAILED,)),
         )
 

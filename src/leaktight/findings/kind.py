@@ -15,7 +15,7 @@ from leaktight.core import registry
 from leaktight.core.display import show_count
 from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.value import Registered
-from leaktight.findings.column import NOTHING, Column, chance, result, shown
+from leaktight.findings.column import NOTHING, Column, chance, format_reading, result
 from leaktight.findings.display import title_of
 from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.statistics.pooling import leakage, leaks_more
@@ -182,7 +182,7 @@ class LeakKind(Registered):
 
     def failures(self, row: Row) -> Reading | None:
         """Return the share of failed searches, where this kind of leak is searched for."""
-        return row.failed
+        return row.failures
 
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
         """Return what an attacker would reach who knew for each victim which of several attacks to believe.
@@ -221,7 +221,7 @@ class LeakKind(Registered):
         """Say the same as a clause that leads a page: the shorter the better."""
         return self.clause(row)
 
-    def left(self, row: Row) -> str:
+    def remainder(self, row: Row) -> str:
         """Say the same of what is left under a defence, where the headline has said what it is about."""
         return self.headline(row)
 
@@ -283,7 +283,7 @@ class LeakKind(Registered):
         quantity = quantity_of(reading.name)
         where = f", {reading.layer}" if reading.layer else ""
         unit = f" {quantity.unit}" if quantity.unit not in ("", "%") else ""
-        return f"{quantity.title} {shown(reading, quantity.number)}{unit}{where}"
+        return f"{quantity.title} {format_reading(reading, quantity.number)}{unit}{where}"
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
         """Return its columns in the report; readings that no column shows have one of their own anyway."""

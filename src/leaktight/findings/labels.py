@@ -9,7 +9,7 @@ from leaktight.core.attack import Principle
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.findings.column import NOTHING, Column, chance, result, shown, value_of
+from leaktight.findings.column import NOTHING, Column, chance, format_reading, result, value_of
 from leaktight.findings.display import name_of, title_of
 from leaktight.findings.kind import Axis, Distance, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import (
@@ -253,7 +253,7 @@ class Labels(LeakKind):
 
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
         """Return the share of labels that come with an update."""
-        return (Column("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent), (LABELS,)),)
+        return (Column("labels read", lambda row: format_reading(_hits(row.reading(LABELS)), percent), (LABELS,)),)
 
     def numbers_note(self, rows: Sequence[Row]) -> str:
         """Say what leak AUCs are."""

@@ -9,7 +9,7 @@ from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
 from leaktight.findings.layer_measure import SENSITIVITY, LayerMeasure
-from leaktight.findings.layer_risk import LEAST_LAYERS, Correlation, LayerRow, riskiest
+from leaktight.findings.layer_risk import LEAST_LAYERS, MUTUAL_INFORMATION, Correlation, LayerRow, riskiest
 
 SIGNIFICANT = 0.05
 CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
@@ -30,6 +30,19 @@ def _names() -> list[str]:
         [one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False)
     )
     return [*asking, *_informations(), *rebuilding, SENSITIVITY]
+
+
+def titles_without_attack() -> dict[str, str]:
+    """Return the readings of layers that need no attack, in order, each with what the page and the terminal call it."""
+    informations = {
+        f"{one.information}_share": f"V-information of the {one.word} / log 2"
+        for one in layer_measures()
+        if one.information
+    }
+    return informations | {
+        f"{SENSITIVITY}_share": "sensitivity (F), share of all layers",
+        f"{MUTUAL_INFORMATION}_share": "mutual information / log\N{SUBSCRIPT TWO} N",
+    }
 
 
 def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:

@@ -134,13 +134,13 @@ class Property(LeakKind):
     def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
         """Return the AUC of all layers together; where a class stands in the place of the property, that of labels."""
 
-        def told(row: Row, about_labels: bool) -> str:
+        def show_auc(row: Row, about_labels: bool) -> str:
             asks = row.measured_in is not None and of_class(row.measured_in)
             return interval(row.reading(PROPERTY_AUC), 2) if asks is about_labels else NOTHING
 
         return (
-            Column("property AUC", lambda row: told(row, False), (PROPERTY_AUC,)),
-            Column("label AUC", lambda row: told(row, True), (PROPERTY_AUC,)),
+            Column("property AUC", lambda row: show_auc(row, False), (PROPERTY_AUC,)),
+            Column("label AUC", lambda row: show_auc(row, True), (PROPERTY_AUC,)),
         )
 
     def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:

@@ -140,7 +140,7 @@ class Row:
         return utility is not None and utility.chance is not None and low(utility) <= utility.chance
 
     @property
-    def failed(self) -> Reading | None:
+    def failures(self) -> Reading | None:
         """The share of its searches that failed; None where nothing was searched for or nobody could tell."""
         return self.reading(SEARCH_FAILED)
 
@@ -152,20 +152,20 @@ class Row:
     @property
     def informative(self) -> bool:
         """Whether a row on which nothing was found says anything about the messages: not if every search failed."""
-        return self.failed is None or round(self.failed.value * self.failed.n) < self.failed.n
+        return self.failures is None or round(self.failures.value * self.failures.n) < self.failures.n
 
     @property
     def searches(self) -> str:
         """How many of its searches failed, and why, in words; nothing where that is not known."""
-        if self.failed is None:
+        if self.failures is None:
             return ""
         found, best = self.reading(OBJECTIVE_OF_GUESS), self.reading(OBJECTIVE_OF_TRUTH)
         why = ""
-        if self.failed.value > 0:
+        if self.failures.value > 0:
             pairs = zip(found.each, best.each, strict=True) if found is not None and best is not None else ()
             better = any(truth < guess for guess, truth in pairs)
             why = " (the truth fits better)" if better else " (diverged, out of range or worse than blind)"
-        return f"{show_count(self.failed)}{why}"
+        return f"{show_count(self.failures)}{why}"
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
@@ -238,8 +238,8 @@ def _why_unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
     """Return why the defences of one scenario have no price; nothing if they have."""
     if rows[0].scenario in untrained:
         return UNTRAINED
-    # All undefended rows stand on the same trainings, but those of an attacker who sat inside and may have spoilt it;
-    # the one over the most seeds says it best.
+    # All undefended rows stand on the same training runs, but those of an attacker who sat inside and may have spoilt
+    # one; the one over the most seeds says it best.
     bare = max(
         (row for row in rows if is_undefended(row.defence)),
         key=lambda row: (not row.active, len(row.seeds)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital, join_words, points
 from leaktight.core.metric import Reading
@@ -45,7 +46,8 @@ def reasons_of(judgement: Judgement) -> str:
 
 def _clause(judgement: Judgement) -> str:
     kind, base = judgement.kind, judgement.base
-    before = "" if base is None else f", against {kind.short(base)} without it"
+    bare = "where nothing is done to them" if isinstance(judgement.defence, AsCaptured) else "without it"
+    before = "" if base is None else f", against {kind.short(base)} {bare}"
     return f"{capital(kind.clause(judgement.worst))}{before}"
 
 
@@ -78,6 +80,25 @@ def cost_of(loss: Reading | None) -> str:
 def is_free(loss: Reading) -> bool:
     """Return whether no cost was seen: as printed, the price is not above 0."""
     return points(loss.value).startswith(("-", "0.0"))
+
+
+def price_words(loss: Reading) -> str:
+    """Return a price with its interval, in points.
+
+    Example:
+        >>> price_words(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
+        '3.1 (1.0 to 5.2)'
+        >>> price_words(Reading(name="accuracy_loss", value=-0.002, low=-0.008, high=0.004))
+        'none seen (-0.8 to 0.4)'
+        >>> price_words(Reading(name="accuracy_loss", value=-0.02, low=-0.03, high=-0.01))
+        '2.0 gained (1.0 to 3.0)'
+    """
+    known = loss.low is not None and loss.high is not None
+    if loss.high is not None and loss.high < 0:
+        ends = f" ({points(-loss.high)} to {points(-(loss.low or 0.0))})" if known else ""
+        return f"{points(-loss.value)} gained{ends}"
+    around = f" ({points(loss.low)} to {points(loss.high)})" if loss.low is not None and loss.high is not None else ""
+    return f"{'none seen' if is_free(loss) else points(loss.value)}{around}"
 
 
 def price_clause(loss: Reading | None) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from leaktight.core.metric import Direction
 from leaktight.core.value import Value
-from leaktight.findings.verdict import Verdict
+from leaktight.findings.verdict import Verdict, Word
 
 FORMAT = 1
 """The number of this form; another one means that fields were renamed or removed."""
@@ -44,7 +44,8 @@ class VerdictEntry(Value):
         defence_name: how the report names it.
         undefended: whether it is the absence of any defence.
         kind: the kind of leak.
-        verdict: the word.
+        verdict: the word that people are shown; `useless` where less leaks and the model learned nothing.
+        evidence: the word for what the attacks show, whatever the model learned; the same unless it is useless.
         attack: the strongest attack.
         figure: what that attack got, as a figure.
         measure: what the figure counts.
@@ -61,7 +62,7 @@ class VerdictEntry(Value):
         attacks: the attacks that were tried.
         batch_size: examples behind one local step.
         stage: when in training.
-        missing: what is missing for a stronger word; null unless the verdict is unknown.
+        missing: what is missing for a stronger word; null unless the evidence is unknown.
         learned_nothing: whether the model may be no better than one that learned nothing.
         epsilon: what an account of differential privacy says; null if there is none.
         delta: the delta that goes with it.
@@ -74,7 +75,8 @@ class VerdictEntry(Value):
     defence_name: str
     undefended: bool
     kind: str
-    verdict: Verdict
+    verdict: Word
+    evidence: Verdict
     attack: str
     figure: str
     measure: str

@@ -42,7 +42,7 @@ class Ungraded(LeakKind):
         reading = self.reading(row)
         if reading is None or reading.chance is None:
             return f"the attack {row.attack} was left with {self.short(row)} of its objective"
-        many = _explained(reading)
+        many = _count_explained(reading)
         misfit = f"misfit {self.short(row)}; {reading.chance:.3g} on noise of the same size"
         if not many:
             how = "only in part" if reading.value < BETTER * reading.chance else "hardly better than noise"
@@ -53,7 +53,7 @@ class Ungraded(LeakKind):
     def headline(self, row: Row) -> str:
         """Say what was found, and what to make of it."""
         reading = self.reading(row)
-        if reading is None or not _explained(reading):
+        if reading is None or not _count_explained(reading):
             return f"{self.clause(row)}. That shows neither a leak nor protection"
         return f"{self.clause(row)}. Nobody compared them with the originals; treat these messages as leaked"
 
@@ -88,7 +88,7 @@ class Ungraded(LeakKind):
         )
 
 
-def _explained(reading: Reading) -> int:
+def _count_explained(reading: Reading) -> int:
     """Return how many messages are explained far better than noise; -1 for all, where single values were not kept."""
     if reading.chance is None:
         return 0

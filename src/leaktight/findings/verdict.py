@@ -95,9 +95,16 @@ class Judgement:
         return "useless" if weighed and self.worst.useless else self.verdict
 
     @property
+    def withstood(self) -> bool:
+        """Whether it has what `not broken` rests on: an epsilon that promises little does not make that less."""
+        return self.status == "not broken" or (
+            self.status == "bounded" and self.base is not None and is_enough(self.tried)
+        )
+
+    @property
     def may_be_advised(self) -> bool:
         """Whether the defence was shown to help, and left a model that learned something."""
-        return self.is_good or self.status in ("reduced", "not broken")
+        return self.is_good or self.withstood or self.status == "reduced"
 
     @property
     def charted(self) -> bool:

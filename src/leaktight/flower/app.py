@@ -76,7 +76,7 @@ def main(grid: Grid, context: Context) -> None:
             progress = {"played": round.played, "utility": [reading.to_dict() for reading in round.readings]}
             write_private(out / PROGRESS_FILE, json.dumps(progress).encode())
 
-        write_trained(out, training, training.lead(nodes.parties(), nodes.gather, on_round), engine="flower")
+        write_trained(out, training, training.lead(nodes.parties(), nodes.gather, on_round), backend="flower")
     except LeaktightError as error:
         write_private(out / FAILURE_FILE, json.dumps({"reason": str(error)}).encode())
         raise

@@ -167,7 +167,7 @@ def defend_training(
     if _shapes(agreed) != _shapes(public):
         raise InvalidValue(
             f"{defence.kind} changes the public model, which all parties and the server must agree on. "
-            "Use `leaktight train --engine flower`."
+            "Use `leaktight train --backend flower`."
         )
     folder = make_state_folder(state)
     local = load_memory(context, defence, folder)

@@ -13,7 +13,7 @@ from flwr.app import Context, Message, MessageType, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 from torch import Tensor
 
-from leaktight.captures.capture import difference, write_capture
+from leaktight.captures.capture import difference, next_round, write_capture
 from leaktight.captures.known import Known
 from leaktight.captures.manifest import Manifest
 from leaktight.core.errors import LeaktightError
@@ -97,7 +97,8 @@ def write_exchange(
     Args:
         folder: where to.
         sender: the participant's name.
-        round: the server's round; None takes it from the message's configuration.
+        round: the server's round; None takes it from the message's configuration, and if that names none, the next
+            number of this sender in the folder.
         received: what the participant was sent.
         content: what it answered.
         known: what is known beside that.
@@ -115,15 +116,16 @@ def write_exchange(
             old = tensors_of(matching_record(name, received, content))
             before |= {prefix + array: tensor for array, tensor in old.items()}
             after |= {prefix + array: tensor for array, tensor in tensors_of(record).items()}
-        asked = _joined(received)
-        facts = facts_of((_joined(content), asked, run_config or {}), examples_in(content), known)
+        asked = _join_configs(received)
+        number = round_in(received) if round is None else round
+        facts = facts_of((_join_configs(content), asked, run_config or {}), examples_in(content), known)
         return write_capture(
             folder,
             before,
             difference(before, after),
             kind="update",
             sender=sender,
-            round=round_in(received) if round is None else round,
+            round=next_round(folder, sender) if number is None else number,
             **facts,
         )
     except (LeaktightError, OSError, ValueError) as error:
@@ -167,12 +169,12 @@ def facts_of(configs: Sequence[Mapping[str, Any]], examples: int | None, known: 
     return facts
 
 
-def round_in(received: RecordDict) -> int:
-    """Return the server's round that a message's configuration names; 0 if it names none."""
-    config = _joined(received)
+def round_in(received: RecordDict) -> int | None:
+    """Return the server's round that a message's configuration names; None if it names none."""
+    config = _join_configs(received)
     numbers = [config[name] for name in _ROUND if name in config]
-    return int(numbers[0]) if numbers and isinstance(numbers[0], int) and not isinstance(numbers[0], bool) else 0
+    return int(numbers[0]) if numbers and isinstance(numbers[0], int) and not isinstance(numbers[0], bool) else None
 
 
-def _joined(content: RecordDict) -> dict[str, Any]:
+def _join_configs(content: RecordDict) -> dict[str, Any]:
     return {key: value for record in content.config_records.values() for key, value in record.items()}

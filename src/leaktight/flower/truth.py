@@ -8,6 +8,7 @@ from flwr.app import Context, Message
 from torch import Tensor
 
 from leaktight.captures.truth import write_truth
+from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
 from leaktight.flower.tap import round_in
 
@@ -26,8 +27,16 @@ def keep_truth(folder: Path | str, message: Message, context: Context, inputs: T
 
     Returns:
         The file.
+
+    Raises:
+        InvalidValue: the message does not name its round.
     """
     sender, number = f"node-{context.node_id}", round_in(message.content)
+    if number is None:
+        raise InvalidValue(
+            "A train message must name its round, so that examples are kept beside the update that they are behind. "
+            "Got none; let the strategy put `server-round` into the configuration of train messages."
+        )
     path = Path(folder).expanduser() / f"{sender}-{number}.safetensors"
     write_truth(path, {f"{sender}/{number}": Batch(inputs.detach().cpu(), labels.detach().cpu())})
     return path

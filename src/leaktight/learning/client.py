@@ -31,7 +31,7 @@ Batching = Literal["schedule", "poisson", "attacked"]
 class Client:
     """A participant that follows the protocol.
 
-    Between messages it holds nothing but its `Local`, so an engine whose processes come and go can rebuild it: the
+    Between messages it holds nothing but its `Local`, so a backend whose processes come and go can rebuild it: the
     batches of a round follow from the seed, the name and the round; private parameters live in
     `local.memory["private"]`.
 
@@ -241,7 +241,7 @@ def draw_masks(task: Task, count: int, local: Local, step: int) -> dict[str, Ten
         >>> mask.shape, sorted(mask.unique().tolist())
         (torch.Size([3, 4]), [0.0, 2.0])
     """
-    uses = task.dropped()
+    uses = task.dropouts()
     if not uses:
         return {}
     draws, masks = local.named_draws("dropout", local.round, step), dict[str, Tensor]()

@@ -66,7 +66,7 @@ class Trained:
 class JointTraining(Value):
     """What all parties and the server agree on before a training run: the scenario, the defence and the seed.
 
-    The same value gives the same model on every engine, up to the order in which numbers are added.
+    The same value gives the same model on every backend, up to the order in which numbers are added.
 
     Args:
         scenario: data, model, protocol and rounds.
@@ -233,7 +233,7 @@ def read_trained(folder: Path | str) -> Task:
 
 
 def train_here(training: JointTraining, folder: Path, after: Callable[[Round], None] | None = None) -> Trained:
-    """Train in this process, with one torch thread as on every other engine, and write the model to a folder.
+    """Train in this process, with one torch thread as on every other backend, and write the model to a folder.
 
     Args:
         training: what is trained.
@@ -246,6 +246,6 @@ def train_here(training: JointTraining, folder: Path, after: Callable[[Round], N
     notes = largest(party.local.notes for party in parties)
     budgets = list(map(str, budgets_of(notes)))
     write_trained(
-        folder, training, trained, engine="local", notes=notes, **({"privacy_budget": budgets} if budgets else {})
+        folder, training, trained, backend="local", notes=notes, **({"privacy_budget": budgets} if budgets else {})
     )
     return trained

@@ -65,14 +65,14 @@ class PrivacyAware(Value):
         )
 
     @property
-    def printed(self) -> Verdict:
+    def as_printed(self) -> Verdict:
         """Whether the definition holds as printed: of the images as the gradient saw them."""
         return _both(self.hides("used"), self.affordable)
 
     @property
     def verdict(self) -> Verdict:
         """Whether it holds of the images as the party holds them, too: these are what is to be protected."""
-        return _both(self.printed, self.hides("raw"))
+        return _both(self.as_printed, self.hides("raw"))
 
     def __str__(self) -> str:
         """Say so in one sentence for each number."""

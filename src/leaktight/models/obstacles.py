@@ -13,7 +13,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.training_mode import BatchNorm
 from leaktight.models.head import head_faults
 from leaktight.models.mode import BatchNormMode, mode_obstacles, quote, set_modes
-from leaktight.models.output import describe_output, pick_output
+from leaktight.models.output import describe_output, likely_part, pick_output
 from leaktight.models.trial import Failure, attempt, changed_buffers, invert, outputs_of, trial_inputs
 
 
@@ -97,7 +97,7 @@ def _behaviour_faults(module: nn.Module, shape: tuple[int, ...], classes: int, h
     """Run a module on random examples and return what goes wrong in its outputs, its head and its derivatives.
 
     Args:
-        module: an initialised module; its random draws do not touch the global generator.
+        module: an initialised module, a copy that may be changed; its random draws do not touch the global generator.
         shape: the shape of one example.
         classes: how many outputs there must be.
         head: the name of the last linear layer; empty to find it.
@@ -111,8 +111,16 @@ def _behaviour_faults(module: nn.Module, shape: tuple[int, ...], classes: int, h
         outputs = outputs_of(module, inputs)
     except Failure as failure:
         return [f"It does not run on examples of shape {shape}: {failure}. Check the shape that it expects."]
+    faults: list[str] = []
+    if not isinstance(outputs, Tensor):
+        part = likely_part(outputs, len(inputs), classes)
+        faults.append(f"Its output must be one tensor. Got {describe_output(outputs, part)}")
+        if not part:
+            return faults
+        # What else is wrong is said at once, too: the trial continues with that part.
+        outputs = outputs_of(pick_output(module, part), inputs)
     wrong = _form(outputs, len(inputs), classes)
-    faults = wrong + head_faults(module, inputs, head)
+    faults += wrong + head_faults(module, inputs, head)
     if wrong or not isinstance(outputs, Tensor):
         return faults
     return faults + _neighbours(module, inputs, outputs) + _derivatives(module, inputs)

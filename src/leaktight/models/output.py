@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from torch import nn
+from torch import Tensor, nn
 
 from leaktight.core.errors import InvalidValue, did_you_mean
 
@@ -45,19 +45,43 @@ def pick_output(module: nn.Module, part: str) -> nn.Module:
     return module
 
 
-def describe_output(outputs: object) -> str:
+def describe_output(outputs: object, likely: str = "") -> str:
     """Say what a module returns, and how one part of it is chosen.
 
+    Args:
+        outputs: what it returns.
+        likely: the part that may be the class scores; empty to name the first.
+
     Example:
-        >>> describe_output({"logits": 1, "aux": 2})
-        'a dict with `logits`, `aux`; choose one by `output = "logits"` (`--output logits`).'
+        >>> describe_output({"aux": 1, "logits": 2}, "logits")
+        'a dict with `aux`, `logits`; choose one by `output = "logits"` (`--output logits`).'
     """
-    kind = type(outputs).__name__
-    if isinstance(outputs, Mapping) and outputs:
-        parts = list(map(str, outputs))
-    elif isinstance(outputs, Sequence) and len(outputs) and not isinstance(outputs, str):
-        parts = list(map(str, range(len(outputs))))
-    else:
+    kind, parts = type(outputs).__name__, list(_parts(outputs))
+    if not parts:
         return f"{kind}; return the class scores alone."
-    shown = ", ".join(f"`{part}`" for part in parts[:5])
-    return f'a {kind} with {shown}; choose one by `output = "{parts[0]}"` (`--output {parts[0]}`).'
+    shown, chosen = ", ".join(f"`{part}`" for part in parts[:5]), likely or parts[0]
+    return f'a {kind} with {shown}; choose one by `output = "{chosen}"` (`--output {chosen}`).'
+
+
+def likely_part(outputs: object, count: int, classes: int) -> str:
+    """Return the part of what a module returns that may be the class scores: a row for each example.
+
+    It is the one with as many columns as there are classes, else the first with columns at all; empty if none has any.
+
+    Example:
+        >>> import torch
+        >>> likely_part((torch.zeros(3, 8), torch.zeros(3, 2), "more"), count=3, classes=2)
+        '1'
+    """
+    rows = {name: part for name, part in _parts(outputs).items() if isinstance(part, Tensor) and part.dim() == 2}
+    widths = {name: part.shape[1] for name, part in rows.items() if len(part) == count}
+    return next((name for name, width in widths.items() if width == classes), next(iter(widths), ""))
+
+
+def _parts(outputs: object) -> dict[str, object]:
+    """Return the parts of what a module returns, by the names that choose them."""
+    if isinstance(outputs, Mapping):
+        return {str(name): part for name, part in outputs.items()}
+    if isinstance(outputs, Sequence) and not isinstance(outputs, str):
+        return {str(place): part for place, part in enumerate(outputs)}
+    return {}

@@ -57,8 +57,7 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.
         if name in state and state[name].shape != tensor.shape:
             raise InvalidValue(
                 f"The `{name}` of {what[:1].lower() + what[1:]} must have the shape {tuple(tensor.shape)} like the "
-                "model's. "
-                f"Got {tuple(state[name].shape)} instead."
+                f"model's. Got {tuple(state[name].shape)} instead."
             )
     with torch.no_grad():
         for name, tensor in own.items():

@@ -8,10 +8,11 @@ from typing import Any
 
 from leaktight.core.errors import InvalidValue
 from leaktight.papers.check import Check, tally
+from leaktight.papers.number_text import NOTHING, around
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.summary import Attacker, Claim, result_of
-from leaktight.papers.table import NOTHING, Table, around, table_of
+from leaktight.papers.table import Colours, Table, table_of
 from leaktight.report.picture import draw_picture
 
 SCALE = "small"
@@ -151,8 +152,10 @@ def _reasons(checks: Sequence[Check]) -> list[str]:
 
 
 def _tables(done: Reproduction) -> dict[str, Table]:
+    colours = Colours()
     return {
-        name: table_of(name, rows, done.published.get(name, []), done.keys[name]) for name, rows in done.tables.items()
+        name: table_of(name, rows, done.published.get(name, []), done.keys[name], colours)
+        for name, rows in done.tables.items()
     }
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from leaktight import __version__
+from leaktight.core.display import duration
 from leaktight.papers.check import tally
+from leaktight.papers.number_text import around
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.row import Row
-from leaktight.papers.table import around, table_of
+from leaktight.papers.table import Colours, table_of
 from leaktight.report.chart import Figure
 from leaktight.report.earlier import Tell, write_beside
 from leaktight.report.frame import frame
@@ -51,9 +53,11 @@ def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = (
         done: what came of it.
         audits: the names of the folders whose reports it links to.
     """
+    colours = Colours()
     sections = [_summary(done, audits)]
     sections += [
-        _table(name, rows, done.published.get(name, []), paper.keys[name]) for name, rows in done.tables.items()
+        _table(name, rows, done.published.get(name, []), paper.keys[name], colours)
+        for name, rows in done.tables.items()
     ]
     return frame(f"{paper.title}, scale {done.scale}", sections, "open", __version__, LEAD)
 
@@ -74,7 +78,7 @@ def _summary(done: Reproduction, audits: Sequence[str]) -> Section:
             for check in sorted(done.checks, key=lambda check: list(_TONES).index(check.word))
         ],
         "remarks": done.remarks,
-        "facts": f"Seed {done.seed}, {done.seconds / 60:.0f} minutes of this run.",
+        "facts": f"Seed {done.seed}, {duration(done.seconds)} of this run.",
         "audits": audits,
     }
     return Section("summary", "What holds", "paper.html", values)
@@ -83,7 +87,7 @@ def _summary(done: Reproduction, audits: Sequence[str]) -> Section:
 _TONES = {"does not hold": "leaks", "undecided": "unknown", "holds": "passed"}
 
 
-def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> Section:
-    table = table_of(name, rows, published, keys)
+def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], colours: Colours) -> Section:
+    table = table_of(name, rows, published, keys, colours)
     figures = [] if table.chart is None else [Figure(f"plot-{name}", table.title, table.chart, wide=True)]
     return Section(f"table-{name}", table.title, "paper_table.html", {"table": table, "figures": figures})

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from leaktight.core.display import capital
+from leaktight.papers.number_text import around, format_of, significant
 from leaktight.papers.row import CLAIM, Row, number
 from leaktight.report.chart import Chart, Panel, Point, Scale, Series, named, scale
+from leaktight.report.palette import COLOURS
 
-NOTHING = "-"
 MOST_PANELS, MOST_LINES, MOST_DOTS = 3, 8, 30
 LEAST_STEPS = 3
 """How many values of a number make a line over it."""
@@ -36,7 +37,30 @@ class Table(NamedTuple):
     chart: Chart | None
 
 
-def table_of(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> Table:
+class Colours:
+    """The colours of the lines of a page: what has one name has one colour in every chart.
+
+    Example:
+        >>> colours = Colours()
+        >>> colours.of(["none", "noise"]), colours.of(["top-k", "noise"])
+        (['colour0', 'colour1'], ['colour2', 'colour1'])
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """Return the colours of the lines of a chart; a new name takes one that nothing else in the chart has."""
+        taken = {self._known[name] for name in names if name in self._known}
+        for name in names:
+            if name not in self._known:
+                order = [(len(self._known) + step) % COLOURS for step in range(COLOURS)]
+                self._known[name] = next((number for number in order if number not in taken), order[0])
+                taken.add(self._known[name])
+        return [f"colour{self._known[name]}" for name in names]
+
+
+def table_of(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], colours: Colours) -> Table:
     """Return our rows beside the published ones, where a column has any.
 
     Args:
@@ -44,6 +68,7 @@ def table_of(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Seq
         rows: ours.
         published: the published ones.
         keys: the columns that name a row.
+        colours: those of the page.
     """
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
     columns = [
@@ -60,13 +85,14 @@ def table_of(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Seq
     heads = [_words(key) for key in keys]
     for column in columns:
         heads += [_words(column), f"{_words(column)}, published"] if column in shared else [_words(column)]
+    others = [known.get(tuple(row[key] for key in keys), {}) for row in rows]
+    texts = {column: format_of(column, [*rows, *others]) for column in columns}
     lines = []
-    for row in rows:
-        other = known.get(tuple(row[key] for key in keys), {})
-        cells = [_text(row[key]) for key in keys]
+    for row, other in zip(rows, others, strict=True):
+        cells = [significant(row[key]) for key in keys]
         for column in columns:
-            cells.append(around(row[column], *(row.get(column + end) for end in _ENDS)))
-            cells += [_text(other.get(column))] if column in shared else []
+            cells.append(around(row[column], row.get(f"{column}_low"), row.get(f"{column}_high"), texts[column]))
+            cells += [texts[column](other.get(column))] if column in shared else []
         lines.append(cells)
     drawn = [*shared, *(column for column in columns if column not in shared)]
     drawn = [column for column in drawn if any(number(row, column) is not None for row in rows)]
@@ -76,12 +102,16 @@ def table_of(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Seq
         lines=lines,
         claims=[f"{row[CLAIM]} ({row['source']})" for row in published if CLAIM in row],
         is_published=bool(shared),
-        chart=chart_of(rows, known, keys, drawn[:MOST_PANELS]),
+        chart=chart_of(rows, known, keys, drawn[:MOST_PANELS], colours),
     )
 
 
 def chart_of(
-    rows: Sequence[Row], known: dict[tuple[Any, ...], Row], keys: Sequence[str], columns: Sequence[str]
+    rows: Sequence[Row],
+    known: dict[tuple[Any, ...], Row],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    colours: Colours | None = None,
 ) -> Chart | None:
     """Return a chart of a table: lines over a number that names rows, if there is one, else a dot for each row.
 
@@ -92,6 +122,7 @@ def chart_of(
         known: the published rows by their keys.
         keys: the columns that name a row.
         columns: the numbers to draw, a panel each.
+        colours: those of the page; by default its own.
     """
     if not rows or not columns:
         return None
@@ -102,7 +133,7 @@ def chart_of(
         for row in rows:
             groups.setdefault(tuple(row[key] for key in others), []).append(row)
         if len(groups) <= MOST_LINES:
-            return _lines(groups, known, keys, others, swept, columns)
+            return _lines(groups, known, keys, others, swept, columns, colours or Colours())
     return _dots(rows, known, keys, columns) if len(rows) <= MOST_DOTS else None
 
 
@@ -118,21 +149,21 @@ def _lines(
     others: Sequence[str],
     swept: str,
     columns: Sequence[str],
+    colours: Colours,
 ) -> Chart:
     steps = sorted({value for rows in groups.values() for row in rows if (value := number(row, swept)) is not None})
     telling = [place for place, _ in enumerate(others) if len({group[place] for group in groups}) > 1]
     panels = []
     for column in columns:
+        names = [", ".join(significant(group[at]) for at in telling) or _words(column) for group in groups]
         series = []
-        for place, (group, rows) in enumerate(groups.items()):
-            name = ", ".join(_text(group[at]) for at in telling) or _words(column)
+        for name, colour, rows in zip(names, colours.of(names), groups.values(), strict=True):
             points, published = [], []
             for row in sorted(rows, key=lambda row: number(row, swept) or 0.0):
                 at = float(steps.index(number(row, swept) or 0.0))
-                points += _point(row, column, at, f"{name}, {_words(swept)} {_text(row[swept])}")
+                points += _point(row, column, at, f"{name}, {_words(swept)} {significant(row[swept])}")
                 other = known.get(tuple(row[key] for key in keys), {})
                 published += _published(other, column, at, name)
-            colour = f"colour{place % 8}"
             series.append(Series(name, colour, tuple(points), "circle", "solid", tag=name))
             series += [Series("", colour, tuple(published), "cross", "")] if published else []
         panels.append(Panel(_scale(column, series), tuple(series), 170))
@@ -146,7 +177,7 @@ def _dots(
     """Return a row of dots for each line of the table, of the first number alone: others may have another unit."""
     column = columns[0]
     telling = [key for key in keys if len({row[key] for row in rows}) > 1] or list(keys)
-    names = [", ".join(_text(row[key]) for key in telling) for row in rows]
+    names = [", ".join(significant(row[key]) for key in telling) for row in rows]
     ours, published = [], []
     for place, row in enumerate(rows):
         height = float(len(rows) - 1 - place)
@@ -184,18 +215,7 @@ def _point(row: Row, column: str, at: float, name: str) -> list[Point]:
 
 def _published(row: Row, column: str, at: float, name: str) -> list[Point]:
     value = number(row, column)
-    return [] if value is None else [Point(at, value, tip=f"{name}\n{_words(column)}, published: {_text(value)}")]
-
-
-def around(value: object, low: object, high: object) -> str:
-    """Return a number with its interval, if it has one."""
-    return _text(value) if low is None or high is None else f"{_text(value)} ({_text(low)} to {_text(high)})"
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return NOTHING
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return [] if value is None else [Point(at, value, tip=f"{name}\n{_words(column)}, published: {significant(value)}")]
 
 
 def _words(column: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from leaktight.attacks import Analytic, LabelReading, Strongest
+from leaktight.attacks import Analytic, LabelReading, RunningStatistics, Strongest
 from leaktight.attacks.linear_layer import first_linear_of_inputs
 from leaktight.attacks.suite import scale
 from leaktight.captures import AsCaptured, Captured, Known
@@ -95,7 +95,8 @@ def _attacks(thorough: bool, graded: bool, task: Task) -> dict[str, Attack]:
     # Labels that nobody grades stand beside the pictures of a search.
     labels = (LabelReading(),) if graded else ()
     algebra = (Analytic(),) if first_linear_of_inputs(task.model, math.prod(task.shape)) else ()
-    return {attack.kind: attack for attack in (*labels, *algebra, suite)}
+    statistics = (RunningStatistics(),) if graded and task.public_running() else ()
+    return {attack.kind: attack for attack in (*labels, *algebra, *statistics, suite)}
 
 
 def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> ThreatModel:

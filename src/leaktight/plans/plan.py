@@ -23,7 +23,7 @@ MOST_CELLS = 100_000
 MOST_VICTIMS = 100_000
 """How many messages a cell may measure."""
 CONTROL_VICTIMS = 40
-"""How many messages a control measures where every message of a training is asked for; it has no training."""
+"""How many messages a control measures where every message of a training run is asked for; it has no training run."""
 Stage = Literal["initial", "early", "end", "training"]
 
 
@@ -233,7 +233,7 @@ class Plan(Value):
             )
         if not 1 <= messages <= MOST_VICTIMS:
             raise InvalidValue(
-                f"A training must have 1 to {MOST_VICTIMS} messages to measure `all`. Got {messages} instead."
+                f"A training run must have 1 to {MOST_VICTIMS} messages to measure `all`. Got {messages} instead."
             )
         return messages
 

@@ -1,4 +1,4 @@
-"""Training plans: the one training that a plan file asks for, out of its scenarios and defences."""
+"""Training plans: the one training run that a plan file asks for, out of its scenarios and defences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leaktight.plans.plan_file import parse_plan, read_document
 def read_training(
     path: Path, defence: str | None = None, seed: int | None = None, device: str | None = None
 ) -> JointTraining:
-    """Return the training that a plan file asks for; attacks and grid have no part in it, and need not be there.
+    """Return the training run that a plan file asks for; attacks and grid have no part in it, and need not be there.
 
     Args:
         path: the same TOML file as for an audit, with one federated scenario.
@@ -30,7 +30,7 @@ def read_training(
     plan = on_device(parse_plan(document, f"The file `{path}`"), device)
     scenarios = list(plan.scenarios.values())
     if len(scenarios) > 1:
-        raise InvalidValue(f"A training takes one scenario. `{path}` has {len(scenarios)}; leave the others out.")
+        raise InvalidValue(f"A training run takes one scenario. `{path}` has {len(scenarios)}; leave the others out.")
     if not isinstance(scenarios[0], Federated):
         raise InvalidValue(
             f"`leaktight train` takes a federated scenario. Got `{scenarios[0].kind}` instead; two parties train by "
@@ -50,6 +50,6 @@ def _choose(defences: tuple[Defence, ...], wanted: str | None) -> Defence:
     if wanted is not None and not named:
         raise InvalidValue(f"The plan has no defence `{wanted}`. {did_you_mean(wanted, listed)}")
     raise InvalidValue(
-        "A training takes one defence, and the plan has several. Choose by `--defence`: "
+        "A training run takes one defence, and the plan has several. Choose by `--defence`: "
         f"{', '.join(f'`{one}`' for one in listed)}."
     )

@@ -8,7 +8,7 @@ from typing import Any
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
 from leaktight.findings.characteristic import BOUND, CONDITION, Curve, Spot, leading_curves
-from leaktight.findings.column import shown
+from leaktight.findings.column import format_reading
 from leaktight.findings.display import STAGES
 from leaktight.findings.kind import distances
 from leaktight.report.chart import Figure
@@ -37,7 +37,7 @@ def characteristic_section(page: Page) -> Section | None:
         figures = [
             Figure(
                 f"plot-curve-{scenario}-{number}",
-                f"{capital(curve.family)} over {curve.field}, under {curve.attack}",
+                f"{capital(curve.family)} over {curve.field}, under the attack {curve.attack}",
                 chart,
             )
             for number, (curve, chart) in enumerate(drawn[: MOST_FIGURES - before])
@@ -92,7 +92,9 @@ def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
             "name": family,
             "over": _over(next(curve for curve in curves if curve.family == family)),
             "useless": useless[family],
-            "cells": [(shown(cap, _hundredth), marks[number][line]) for number, cap in enumerate(cells[family])],
+            "cells": [
+                (format_reading(cap, _hundredth), marks[number][line]) for number, cap in enumerate(cells[family])
+            ],
         }
         for line, family in enumerate(families)
     ]

@@ -144,6 +144,12 @@ class Chart(NamedTuple):
     bands: tuple[Band, ...] = ()
     legend: bool = True
 
+    @property
+    def has_chance(self) -> bool:
+        """Whether it shows what someone who saw nothing would reach, as a line or as ticks."""
+        points = [point for panel in self.panels for series in panel.series for point in series.points]
+        return any(panel.level is not None for panel in self.panels) or any(one.chance is not None for one in points)
+
     def svg(self, width: int = WIDE) -> Markup:
         """Return the chart, drawn for a width in pixels."""
         return _Drawing(self, width).svg()
@@ -278,15 +284,13 @@ class _Drawing:
             if _length(band.words) < right - left:
                 self._text((left + right) / 2, top + 12, band.words, "note middle")
         if panel.level is not None:
-            at = y(panel.level)
-            self.parts.append(_line(self.left, at, self.right, at, "level"))
-            self._text(self.right - 2, at - 4, panel.words, "note end")
-            self.taken.append(_Box(self.right - _length(panel.words), at - 16, self.right, at))
+            self.parts.append(_line(self.left, y(panel.level), self.right, y(panel.level), "level"))
         for series in panel.series:
             self._joined(series, y, bottom)
         for series in panel.series:
             for point in series.points:
                 self._point(series, point, y)
+        self._level_words(panel, y, bottom)
         self._labels(panel, y, top, bottom)
         if self.tagged:
             self._tags(panel, y, top, bottom)
@@ -324,6 +328,18 @@ class _Drawing:
             title = f"<title>{escape(point.tip)}</title>" if point.tip else ""
             self.parts.append(f"<g>{title}{''.join(drawn)}</g>")
 
+    def _level_words(self, panel: Panel, y: _Height, bottom: float) -> None:
+        """Say what the dashed line is, at the end of it where no point stands; at its right if there is none."""
+        if panel.level is None:
+            return
+        at, wide = y(panel.level), _length(panel.words)
+        ends = [(left, base) for base in (at - 4, at + 13) for left in (self.right - wide - 2, self.left + 2)]
+        boxes = [_Box(left, base - 11, left + wide, base + 3) for left, base in ends if base <= bottom]
+        free = [box for box in boxes if not any(box.meets(other) for other in self.taken)]
+        box = (free or boxes)[0]
+        self.taken.append(box)
+        self._text(box.left, box.bottom - 3, panel.words, "note")
+
     def _labels(self, panel: Panel, y: _Height, top: float, bottom: float) -> None:
         """Place what stands beside points where it covers nothing; what finds no place is left to the tips."""
         for series in panel.series:
@@ -338,6 +354,10 @@ class _Drawing:
                     (at - 9 - wide, high + 14),
                     (at - wide / 2, high - 11),
                     (at - wide / 2, high + 20),
+                    (at + 9, high - 21),
+                    (at - 9 - wide, high - 21),
+                    (at + 9, high - 36),
+                    (at - 9 - wide, high - 36),
                 ):
                     box = _Box(left, base - 11, left + wide, base + 3)
                     inside = self.left <= box.left and box.right <= self.width and top - 8 <= box.top

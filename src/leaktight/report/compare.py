@@ -26,7 +26,7 @@ def render_comparison(comparison: Comparison) -> str:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    shared = comparison.shared
+    shared = comparison.shared_lines
     groups = {
         "Changed": [_shown(comparison, line) for line in shared if line.changed],
         "The same": [_shown(comparison, line) for line in shared if not line.changed],
@@ -54,9 +54,9 @@ def _shown(comparison: Comparison, line: Line) -> dict[str, Any]:
         entries.append(
             {
                 "letter": audit.letter,
-                "word": judgement.verdict,
+                "word": judgement.status,
                 "tone": tone_of(judgement),
-                "useless": judgement.worst.useless,
+                "useless": judgement.worst.useless and judgement.status != "useless",
                 "got": say_got(line, judgement),
                 "price": say_price(judgement),
                 "said": [capital(text) for text in said if text],

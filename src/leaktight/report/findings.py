@@ -19,13 +19,26 @@ LAYERED = ("v_information", "sensitivity", "mutual_information")
 
 def summary_section(page: Page) -> Section:
     """Say on one page what leaks, what each defence does about it, which to take, and what to doubt."""
+    sheet = Sheet.of(page)
     values = {
-        "sheet": Sheet.of(page),
+        "sheet": sheet,
+        "bar": explain_bars(sheet),
         "doubts": sum(flag.severity == "doubt" for flag in page.flags),
         "notes": [*(kind.verdict_note(page.summary.rows, page.records) for kind in leak_kinds()), *policies_of(page)],
         "one_seed": len(page.summary.seeds) == 1 and bool(page.advice),
     }
     return Section("summary", "Summary", "summary.html", values)
+
+
+def explain_bars(sheet: Sheet) -> str:
+    """Say what the bars of a sheet show, and no more than they have; nothing where there is none."""
+    gauges = [line.gauge for group in sheet.groups for line in group.lines if line.gauge is not None]
+    parts = [
+        *(["Bar: what the strongest attack got"] if gauges else []),
+        *(["thin line: its 95 % interval"] if any(one.low is not None for one in gauges) else []),
+        *(["tick: what guessing gets"] if any(one.chance is not None for one in gauges) else []),
+    ]
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def policies_of(page: Page) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from leaktight.core.display import count, points
+from leaktight.core.display import count
+from leaktight.core.metric import Reading
 from leaktight.findings.gate import Gate
+from leaktight.findings.sentence import price_words
 from leaktight.findings.summary_form import VerdictEntry
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#])")
@@ -23,7 +25,7 @@ def as_markdown(gate: Gate) -> str:
         ),
     ]
     if gate.judged:
-        header = ("defence", "leak", "verdict", "strongest attack", "it got", "price")
+        header = ("defence", "leak", "verdict", "strongest attack", "it got", "price in points")
         parts += ["### Verdicts", _table(header, [_row(one) for one in gate.judged])]
     doubts = [flag.sentence for flag in gate.summary.flags if flag.severity == "doubt"]
     if doubts:
@@ -45,8 +47,13 @@ def escape(text: str) -> str:
 
 
 def _row(entry: VerdictEntry) -> tuple[str, ...]:
-    price = "-" if entry.price is None else f"{points(entry.price)} points"
-    word = f"{entry.verdict}{', useless' if entry.learned_nothing else ''}"
+    loss = (
+        None
+        if entry.price is None
+        else Reading(name="price", value=entry.price, low=entry.price_low, high=entry.price_high)
+    )
+    price = "-" if loss is None else price_words(loss)
+    word = f"{entry.verdict}{', useless' if entry.learned_nothing and entry.verdict != 'useless' else ''}"
     return tuple(
         map(escape, (entry.defence_name, entry.kind, word, entry.attack, f"{entry.figure} {entry.measure}", price))
     )

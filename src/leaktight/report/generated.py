@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
-from leaktight.findings.column import shown
+from leaktight.findings.column import format_reading
 from leaktight.findings.display import name_of
 from leaktight.findings.rows import Row
 from leaktight.findings.samples import ANY_CLASS, RECOGNISED, any_class
@@ -122,8 +122,8 @@ def _strip(images: Tensor) -> str:
 def _line(row: Row) -> dict[str, object]:
     # What is judged, and in which training: the class asked for over all, whichever class where most samples show one.
     judged: list[Reading | None] = [row.reading(RECOGNISED), any_class(row)]
-    cells = [shown(row.reading(name), show) for name, show in SCORES.items()]
-    cells += [shown(row.reading(name), _hundredth) for name in PLAIN]
+    cells = [format_reading(row.reading(name), show) for name, show in SCORES.items()]
+    cells += [format_reading(row.reading(name), _hundredth) for name in PLAIN]
     judged += [None] * (len(cells) - len(judged))
     return {
         "defence": name_of(row.defence),
@@ -150,7 +150,7 @@ def key_sentence(row: Row) -> str:
     told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
     return (
         f"{capital(name_of(row.defence))}, {row.attack}: the estimated key has a cosine of "
-        f"{shown(reading, _hundredth)} with the nearest true one{chance}{told}."
+        f"{format_reading(reading, _hundredth)} with the nearest true one{chance}{told}."
     )
 
 

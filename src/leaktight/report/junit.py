@@ -26,7 +26,7 @@ def as_junit(gate: Gate) -> str:
 
 def _suite(criterion: Criterion) -> tuple[ElementTree.Element, int, int]:
     suite = ElementTree.Element("testsuite", name=f"leaktight {criterion.name}", errors="0", skipped="0", time="0")
-    broken = criterion.broken
+    broken = criterion.faults
     for case in criterion.cases:
         test = ElementTree.SubElement(
             suite, "testcase", classname=f"leaktight.{criterion.name}", name=_clean(case.subject), time="0"

@@ -180,27 +180,31 @@ def _beyond_ends(reading: Reading) -> tuple[float | None, float | None]:
 def passes_chart(over_passes: Sequence[LabelPasses], palette: Palette) -> Chart:
     """Return the AUC over passes for each defence.
 
-    It is that of the attack that tells most beyond its chance level in the end.
+    It is that of the attack that tells most beyond its chance level in the end. A chance level that all share is a
+    line, else a tick at the end of each: what the attacker's own features tell needs no message.
     """
     best: dict[str, LabelPasses] = {}
     for one in sorted(over_passes, key=lambda one: weight(strongest_layer(one.row.readings) or one.aucs[PASSES])):
         if one.curve:
             best[one.row.defence.key] = one
+    chances = {key: _chance(strongest_layer(one.row.readings) or one.aucs[PASSES]) for key, one in best.items()}
+    level = next(iter(chances.values())) if len({round(chance, 6) for chance in chances.values()}) == 1 else None
     series = []
-    for one in best.values():
+    for key, one in best.items():
         name, colour = name_of(one.row.defence), palette.colour_for(one.row.defence)
-        points = tuple(
+        points = [
             Point(float(number), value, tip=f"{name}, {one.row.attack}\nAUC {value:.2f} after {number} passes")
             for number, value in enumerate(one.curve, start=1)
-        )
-        series.append(Series(name, colour, points, "circle", palette.stroke_for(one.row.defence), tag=name))
+        ]
+        points[-1] = points[-1]._replace(chance=chances[key] if level is None else None)
+        series.append(Series(name, colour, tuple(points), "circle", palette.stroke_for(one.row.defence), tag=name))
     most = max((len(one.curve) for one in best.values()), default=1)
-    lowest = min([GUESSING, *(value for one in best.values() for value in one.curve)])
+    lowest = min([GUESSING, *chances.values(), *(value for one in best.values() for value in one.curve)])
     x = scale("passes over the data", (), ends=(0, most))
     x = x._replace(ticks=tuple((value, text) for value, text in x.ticks if value == round(value)))
     y = scale("leak AUC", (), ends=(max(-0.02, lowest - 0.04), 1.03))
     about = "Leak AUC over passes for each defence; the numbers are in the table below."
-    return Chart(x, (Panel(y, tuple(series), 240, GUESSING),), about)
+    return Chart(x, (Panel(y, tuple(series), 240, level),), about)
 
 
 def _passes(one: LabelPasses) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
-from leaktight.findings.column import shown
+from leaktight.findings.column import format_reading
 from leaktight.findings.display import name_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_measure import SENSITIVITY
 from leaktight.findings.layer_risk import (
     MUTUAL_INFORMATION,
     LayerRow,
@@ -19,7 +18,7 @@ from leaktight.findings.layer_risk import (
     profiles_of,
     riskiest,
 )
-from leaktight.findings.layer_words import most_telling, together
+from leaktight.findings.layer_words import most_telling, titles_without_attack, together
 from leaktight.report.chart import Chart, Figure, Panel, Point, Series, named, scale
 from leaktight.report.page import Page, Section
 from leaktight.statistics.pooling import high, low
@@ -44,12 +43,9 @@ def all_measures() -> list[Measure]:
     return [
         *(Measure(one.reading, one.head, one.digits, "asking") for one in measures if one.asked),
         *(
-            Measure(f"{one.information}_share", f"V-information of the {one.word} / log 2")
-            for one in measures
-            if one.information
+            Measure(name, title, 3 if name.startswith(MUTUAL_INFORMATION) else 2)
+            for name, title in titles_without_attack().items()
         ),
-        Measure(f"{SENSITIVITY}_share", "sensitivity (F), share of all layers"),
-        Measure(f"{MUTUAL_INFORMATION}_share", "mutual information / log\N{SUBSCRIPT TWO} N", 3),
         *(Measure(one.reading, one.head, one.digits, "rebuilding") for one in measures if not one.asked),
     ]
 
@@ -157,7 +153,7 @@ def _text(row: LayerRow, panel: Measure) -> str:
 
     if panel.name.startswith(MUTUAL_INFORMATION) and reading.low is not None:
         return f"{number(reading.low)} to {number(reading.value)}"
-    return shown(reading, number)
+    return format_reading(reading, number)
 
 
 def short(layer: str) -> str:

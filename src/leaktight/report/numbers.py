@@ -12,7 +12,7 @@ from leaktight.core.display import points
 from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.probe import OBJECTIVE, Attempt
 from leaktight.core.record import Record, Status
-from leaktight.findings.column import NOTHING, Column, shown
+from leaktight.findings.column import NOTHING, Column, format_reading
 from leaktight.findings.display import STAGES, label_of, name_of, title_of
 from leaktight.findings.flags_soundness import far_from_chance, is_exact
 from leaktight.findings.kind import LeakKind, first_kind, leak_kinds
@@ -91,7 +91,12 @@ def _is_constant(column: Column, rows: Sequence[Row]) -> bool:
 
 
 def _columns(rows: tuple[Row, ...], theorem: bool) -> list[Column]:
-    """Return the columns that at least one row fills: what decides first, then the kinds of leak, then the rest."""
+    """Return the columns that at least one row fills: what decides first, then the kinds of leak, then the rest.
+
+    Args:
+        rows: what was measured.
+        theorem: whether the page has the section about characteristics, without which those of its theorem say nothing.
+    """
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     known = [
         Column("judged by", _judged_by),
@@ -103,8 +108,10 @@ def _columns(rows: tuple[Row, ...], theorem: bool) -> list[Column]:
     others = dict.fromkeys(
         r.name for row in rows for r in row.readings if r.name not in named and r.layer is None and r != row.utility
     )
+    shown_last = [name for name in others if _is_last(name) and theorem]
     more = [
-        Column(quantity_of(name).heading, _other(name)) for name in sorted(others, key=lambda n: n.startswith(LAST))
+        Column(quantity_of(name).heading, _other(name))
+        for name in (*(name for name in others if not _is_last(name)), *shown_last)
     ]
     last = [
         Column("seeds", lambda row: str(len(row.seeds))),
@@ -131,17 +138,19 @@ def _of_utility(name: str) -> list[Column]:
 
     return [
         Column(name, lambda row: _use(row.utility if own(row) else None)),
-        Column(f"{name} lost (points)", lambda row: shown(row.loss if own(row) else None, points)),
+        Column(f"{name} lost (points)", lambda row: format_reading(row.loss if own(row) else None, points)),
     ]
 
 
 def _use(utility: Reading | None) -> str:
-    return shown(utility, lambda value: utility_text(Reading(name=utility.name, value=value)) if utility else NOTHING)
+    return format_reading(
+        utility, lambda value: utility_text(Reading(name=utility.name, value=value)) if utility else NOTHING
+    )
 
 
 def _other(name: str) -> Callable[[Row], str]:
     number = quantity_of(name).number
-    return lambda row: shown(row.reading(name), number)
+    return lambda row: format_reading(row.reading(name), number)
 
 
 def checks_section(page: Page) -> Section:
@@ -167,11 +176,8 @@ def _is_null(record: Record) -> bool:
 def _check(record: Record) -> dict[str, object]:
     control = record.cell.purpose == "control"
     leaks = [reading for reading in record.readings if reading.leaks is not None and reading.against != "used"]
-    found = [
-        f"{title_of(r.name)}{f' of {r.layer}' if r.layer else ''} {quantity_of(r.name).number(r.value)}"
-        + ("" if control or r.chance is None else f" (chance {quantity_of(r.name).number(r.chance)})")
-        for r in leaks
-    ]
+    # What the attacks of several reached by themselves is checked, and not told.
+    found = [_found(reading, control) for reading in leaks if not reading.by]
     done = record.status is Status.DONE
     left = record.reading(OBJECTIVE)
     if left is not None and not leaks:
@@ -194,3 +200,12 @@ def _check(record: Record) -> dict[str, object]:
         "result": result,
         "tone": tone,
     }
+
+
+def _found(reading: Reading, control: bool) -> str:
+    """Say what a check read, on noise beside what guessing gets."""
+    quantity = quantity_of(reading.name)
+    where = f" of {reading.layer}" if reading.layer else ""
+    unit = f" {quantity.unit}" if quantity.unit not in ("", "%") else ""
+    chance = "" if control or reading.chance is None else f" (chance {quantity.number(reading.chance)}{unit})"
+    return f"{title_of(reading.name)}{where} {quantity.number(reading.value)}{unit}{chance}"

@@ -116,20 +116,20 @@ class _Paper:
 
     def _group(self, group: Group) -> None:
         self._heading(f"{group.heading} ({group.measure})")
-        unit = f" ({group.unit})" if group.unit else ""
-        self._row(("defence", "leak left", "strongest attack", f"price{unit}", "verdict"), _SOFT)
+        price = f"price ({group.unit})" if group.unit else ""
+        self._row(("defence", "leak left", "strongest attack", price, "verdict"), _SOFT)
         for line in group.lines[: self.most]:
-            self._line(line)
+            self._line(line, line.price if group.unit else "")
         left = len(group.lines) - self.most
         if left > 0:
             self._text(f"{count(left, 'more setting')} in the report.", 0.9, _SOFT)
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: Line, price: str) -> None:
         top = self.pdf.get_y()
         tone = _TONES.get(line.tone, _SOFT)
         leak = f"{line.leak} ({line.chance})" if line.chance else line.leak
         start = top + self._height(0.9) if line.gauge is not None else top
-        bottom = self._row((line.name, leak, line.attack, line.price, line.word), _INK, tone, start)
+        bottom = self._row((line.name, leak, line.attack, price, line.word), _INK, tone, start)
         if line.gauge is not None:
             self._bar(line.gauge, tone, top + 0.3 * self._height(0.9))
         self.pdf.set_y(bottom + 0.6)

@@ -65,7 +65,7 @@ def pictures_section(page: Page) -> Section | None:
         for strips in blocks_of([j for j in charted if j.scenario == scenario], page.pictures, threshold)
     ]
     graded = bool(blocks)
-    blocks += [[strip] for row in page.summary.rows if (strip := ungraded_strip(row, page.pictures))]
+    blocks += [[strip] for row in _ungraded(page) if (strip := ungraded_strip(row, page.pictures))]
     if not blocks:
         return None
     values = {"blocks": blocks, "threshold": threshold, "graded": graded}
@@ -93,9 +93,8 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
 
 
 def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
-    """Return what an attack made of messages behind which nobody knows the originals, if that is what the row shows."""
-    is_ungraded = any(kind.unjudged and kind.reading(row) is not None for kind in leak_kinds())
-    gallery = next((found for key in row.cells if (found := pictures(key))), None) if is_ungraded else None
+    """Return what an attack made of messages behind which nobody knows the originals; None if that is no picture."""
+    gallery = next((found for key in row.cells if (found := pictures(key))), None)
     if not gallery or not {"guess", "guess_labels"} <= gallery.keys() or not is_drawable(tuple(gallery["guess"].shape)):
         return None
     labels = gallery["guess_labels"].tolist()
@@ -109,6 +108,13 @@ def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
         for number, image in enumerate(gallery["guess"][:SHOWN])
     )
     return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", made)
+
+
+def _ungraded(page: Page) -> list[Row]:
+    """Return the rows that nobody could grade, those first in which the attack explains most."""
+    kinds = [kind for kind in leak_kinds() if kind.unjudged]
+    rows = [(kind, row) for row in page.summary.rows for kind in kinds if kind.reading(row) is not None]
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0].severity(pair[1]), reverse=True)]
 
 
 def _class(label: int, names: Sequence[str]) -> str:

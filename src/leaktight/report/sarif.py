@@ -27,7 +27,7 @@ def as_sarif(gate: Gate, place: str) -> str:
     broken = [
         _result(criterion.name, order, "error", f"{criterion.about} {case.message}", place, case.key)
         for criterion in gate.criteria
-        for case in criterion.broken
+        for case in criterion.faults
     ]
     doubts = [
         _result(DOUBT, order, "note", flag.sentence, place, f"{DOUBT}/{flag.name}/{flag.sentence}")

@@ -21,6 +21,7 @@ from leaktight.findings.redaction import without_places
 from leaktight.findings.threats import SOURCE, letter_of_probe
 from leaktight.learning import Federated
 from leaktight.report.page import Page, Section
+from leaktight.report.sheet import scenario_name
 
 KNOWN = {
     Knows.LABELS: "the true labels behind each message",
@@ -131,7 +132,7 @@ def changed_settings(attack: Attack) -> str:
 def parameters_section(page: Page) -> Section:
     """Show every setting: each scenario, defence and probe once, and each cell with which of them it used."""
     cells = sorted((record.cell for record in page.records), key=lambda cell: cell.purpose != "measure")
-    names = {scenario.key: name for name, scenario in page.plan.scenarios.items()}
+    names = {scenario.key: scenario_name(name, scenario) for name, scenario in page.plan.scenarios.items()}
     groups = {
         "Scenarios": _number(
             (cell.scenario, f"{names.get(cell.scenario.key, cell.scenario.kind)}{_purpose(cell)}") for cell in cells

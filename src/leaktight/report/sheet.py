@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, count, percent, points
+from leaktight.core.display import capital, count, percent
 from leaktight.core.metric import Reading, quantity_of
+from leaktight.core.scenario import Scenario
 from leaktight.findings.advice import Advice
 from leaktight.findings.choice import rank_of
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.headline import headline_of
 from leaktight.findings.kind import Gauge, LeakKind
-from leaktight.findings.sentence import is_free, reasons_of
+from leaktight.findings.sentence import price_words, reasons_of
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 from leaktight.report.page import Page
@@ -132,7 +133,7 @@ def scope_of(page: Page) -> str:
     declared = [defence for defence in defences.values() if not isinstance(defence, AsCaptured)]
     families = count(len({family_of(defence) for defence in declared}), "defence")
     settings = f"{families} in {len(declared)} settings" if len(declared) > int(families.split()[0]) else families
-    attacks = {row.attack for row in page.summary.rows if row.kind}
+    attacks = {part.attack for row in page.summary.rows if row.kind for part in row.attacks}
     measured = sum(page.summary.counts.values())
     parts = [
         *([settings] if declared else []),
@@ -164,16 +165,22 @@ def _groups(page: Page) -> list[Group]:
 
 def scenario_names(page: Page) -> dict[int, str]:
     """Return what the plan calls each scenario, by the number that the report gives it."""
-    by_key = {scenario.key: name for name, scenario in page.plan.scenarios.items()}
+    by_key = {scenario.key: scenario_name(name, scenario) for name, scenario in page.plan.scenarios.items()}
     keys = dict.fromkeys(record.cell.scenario.key for record in page.records if record.cell.purpose == "measure")
     return {number: by_key.get(key, str(number)) for number, key in enumerate(keys, start=1)}
+
+
+def scenario_name(name: str, scenario: Scenario) -> str:
+    """Return what a plan calls a scenario; where that is a number, its kind."""
+    return scenario.kind if name.isdecimal() else name
 
 
 def _place(judgement: Judgement) -> tuple[object, ...]:
     """Return what lines are sorted by: no defence, then the best word, and of one word the least leak."""
     severity = judgement.kind.severity(judgement.worst)
-    rank = _ORDER.index(judgement.status) + (judgement.status == "bounded") * 2 * rank_of(judgement)
-    return not is_undefended(judgement.defence), rank, severity
+    # An epsilon that promises too little says no more than the attacks do.
+    word = ("bounded", "not broken", "unknown")[rank_of(judgement)] if judgement.status == "bounded" else None
+    return not is_undefended(judgement.defence), _ORDER.index(word or judgement.status), severity
 
 
 def _line(judgement: Judgement) -> Line:
@@ -186,7 +193,7 @@ def _line(judgement: Judgement) -> Line:
         leak=kind.short(judgement.worst),
         gauge=kind.gauge(judgement.worst),
         chance=_chance(kind, reading, kind.gauge(judgement.worst)),
-        attack=judgement.worst.attack,
+        attack=attack_text(judgement),
         price=price_text(judgement),
         sentence=reasons_of(judgement),
     )
@@ -213,28 +220,15 @@ def _unit(judged: Sequence[Judgement]) -> str:
     return "" if not losses else f"points of {utility_name(losses[0])}"
 
 
+def attack_text(judgement: Judgement) -> str:
+    """Return the name of the strongest attack; of several that are tried together, with how many they are."""
+    worst = judgement.worst
+    return f"{worst.attack} ({len(worst.alone)} together)" if worst.alone else worst.attack
+
+
 def price_text(judgement: Judgement) -> str:
     """Return what a defence costs, in a few words; a dash where no price is told."""
     loss = judgement.worst.loss
     if is_undefended(judgement.defence) or loss is None or judgement.beside:
         return NONE
     return price_words(loss)
-
-
-def price_words(loss: Reading) -> str:
-    """Return a price with its interval, in points.
-
-    Example:
-        >>> price_words(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
-        '3.1 (1.0 to 5.2)'
-        >>> price_words(Reading(name="accuracy_loss", value=-0.002, low=-0.008, high=0.004))
-        'none seen (-0.8 to 0.4)'
-        >>> price_words(Reading(name="accuracy_loss", value=-0.02, low=-0.03, high=-0.01))
-        '2.0 gained (1.0 to 3.0)'
-    """
-    known = loss.low is not None and loss.high is not None
-    if loss.high is not None and loss.high < 0:
-        ends = f" ({points(-loss.high)} to {points(-(loss.low or 0.0))})" if known else ""
-        return f"{points(-loss.value)} gained{ends}"
-    around = f" ({points(loss.low)} to {points(loss.high)})" if loss.low is not None and loss.high is not None else ""
-    return f"{'none seen' if is_free(loss) else points(loss.value)}{around}"

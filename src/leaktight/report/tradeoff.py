@@ -91,7 +91,8 @@ def tradeoff_section(page: Page) -> Section | None:
             figures.append(Figure(f"plot-strength-{place}-{number}", caption, over_strength(kind, line, page.palette)))
     if not figures:
         return None
-    return Section("trade-off", "Protection against usefulness", "tradeoff.html", {"figures": figures})
+    values = {"figures": figures, "chance": any(figure.chart.has_chance for figure in figures)}
+    return Section("trade-off", "Protection against usefulness", "tradeoff.html", values)
 
 
 def tradeoff(judged: Sequence[Judgement], palette: Palette) -> Chart | None:

@@ -153,7 +153,7 @@ def kinds_of(work: TrainingSpec | Cell) -> Kinds:
     """
     model = str(dict(work.scenario).get("model"))
     if isinstance(work, TrainingSpec):
-        length = getattr(work.scenario, "length", 0)
+        length = work.scenario.length
         inside = "" if work.entrant is None else work.entrant.kind
         return ("training", model, length, inside, work.defence.kind), ("training", model, length, inside), "training"
     attack = attack_of(work.probe)

@@ -33,7 +33,12 @@ _OFF = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself soon, and warns of until then
 }
-_PATIENT = {"RAY_worker_register_timeout_seconds": "300", "RAY_gcs_rpc_server_connect_timeout_s": "60"}
+_PATIENT = {
+    "RAY_worker_register_timeout_seconds": "300",
+    "RAY_gcs_rpc_server_connect_timeout_s": "60",
+    # Ray would run workers at 15, where they stand still while anything else computes.
+    "RAY_worker_niceness": "0",
+}
 
 
 def private_environment(environment: MutableMapping[str, str] | None = None, token: Path | None = None) -> None:
@@ -144,7 +149,7 @@ class Cluster:
                 if not left:
                     raise LeaktightError(
                         f"Ray could not be started here: {_first_line(error)}. "
-                        "Try again when the machine is less busy, or use `--engine local`."
+                        "Try again when the machine is less busy, or use `--backend local`."
                     ) from error
 
     def _init(self, ray: ModuleType, folder: Path) -> None:
@@ -182,8 +187,8 @@ def _import_ray(*, local: bool) -> ModuleType:
         import ray
     except ImportError as error:
         raise InvalidValue(
-            "The engine `ray` needs the package ray, which is not installed here. Install `leaktight[ray]`, or use "
-            "`--engine local`."
+            "The backend `ray` needs the package ray, which is not installed here. Install `leaktight[ray]`, or use "
+            "`--backend local`."
         ) from error
     found: ModuleType = ray
     return found
@@ -228,7 +233,7 @@ def _read_again(ray: ModuleType) -> None:
     wanted = os.environ.get("RAY_AUTH_MODE") == "token"
     if (native.get_authentication_mode() == native.AuthenticationMode.TOKEN) != wanted:
         raise LeaktightError(
-            "Ray must ask everybody for a token, and this one cannot. Install a newer Ray, or use `--engine local`."
+            "Ray must ask everybody for a token, and this one cannot. Install a newer Ray, or use `--backend local`."
         )
 
 

@@ -118,8 +118,8 @@ class TimeBudget(Value):
         return (
             f"Budget of {duration(self.seconds)}: about {duration(self.training)} for training runs"
             f"{f' ({shorter})' if self.rounds < 1 else ''} and {duration(self.attacks)} for attacks, each at "
-            f"{100 * self.effort:.0f} % of its usual "
-            f"effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
+            f"{100 * self.effort:.0f} % of its usual effort."
+            f"{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
 
 
@@ -219,8 +219,7 @@ def _check_training(taken: float, seconds: float) -> None:
     if taken >= AIM * seconds:
         raise InvalidValue(
             f"The training runs of this plan alone take about {duration(taken)}. Give a longer budget than "
-            f"{duration(seconds)}, or fewer "
-            "rounds, defences or seeds."
+            f"{duration(seconds)}, or fewer rounds, defences or seeds."
         )
 
 

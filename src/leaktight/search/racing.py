@@ -1,4 +1,7 @@
-"""Racing: score every candidate on a few images, drop the clearly bad, spend the rest on what may still win."""
+"""Racing: score every candidate on a few images, drop the clearly bad, spend the rest on what may still win.
+
+Beside it stands what it is compared with: every candidate scored on every image, as published.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from leaktight.search.score_task import blocks
 LEVEL = 0.99
 """How sure it must be that a candidate is worse before it is dropped: the one-sided level of Student's interval."""
 KEPT = 0.5
-"""The share of candidates that goes on after each part of the images, at most."""
+"""The share of candidates that stays in the race after each part of the images, at most."""
 
 Scores = dict[Candidate, Tensor]
 Privacy = Callable[[Sequence[Candidate], int, int], Scores]
@@ -69,12 +72,38 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
     return _complete(found, dropped, count, images, privacy)
 
 
+def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> Scores:
+    """Return the scores of all candidates on all images.
+
+    Args:
+        candidates: the policies, all of them good enough in accuracy.
+        images: how many images there are.
+        privacy: scores candidates on some of the images.
+
+    Example:
+        >>> from leaktight.search.candidates import candidate
+        >>> def privacy(some, start, stop):
+        ...     return {one: torch.zeros(stop - start) for one in some}
+        >>> found = exhaust([candidate("3")], 16, privacy)
+        >>> {str(one): tuple(scores.shape) for one, scores in found.items()}
+        {'3': (16,)}
+
+    Differs from the paper: Algorithm 1 takes the first n qualified policies unscored and replaces the worst of the set
+    one by one; all are scored here, ranked, and the best that share no function are taken, which depends on no order.
+
+    References:
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1.
+    """
+    parts = [privacy(candidates, start, stop) for start, stop in blocks(images)]
+    return {one: torch.cat([part[one] for part in parts]).double() for one in candidates}
+
+
 def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]:
-    r"""Return the candidates that go on, best first.
+    r"""Return the candidates that stay in the race, best first.
 
     All were scored on the same m images, so that the difference \(d\) of two candidates is measured image by image: one
     is *clearly worse* than another if \(\bar d - t_{m-1} s_d / \sqrt m > 0\) at `LEVEL`. Who is clearly worse than the
-    last of those that would be chosen now is dropped; of the others the better half of all goes on, and in any case
+    last of those that would be chosen now is dropped; of the others the better half of all stays, and in any case
     those that would be chosen. As long as too few can be chosen, nobody is dropped.
 
     Args:

@@ -24,12 +24,11 @@ from leaktight.running.store import lock_file
 from leaktight.running.worker_pool import Workers
 from leaktight.search.candidates import Candidate, Indices, draw_candidates
 from leaktight.search.choice import choose
-from leaktight.search.exhaustive import exhaust
 from leaktight.search.journal import Journal
 from leaktight.search.material import material, semi_train
 from leaktight.search.measurement import Measurement, Progress
 from leaktight.search.policy_file import write_policy
-from leaktight.search.racing import Scores, by_mean, race
+from leaktight.search.racing import Scores, by_mean, exhaust, race
 from leaktight.search.result import Result, Scored
 from leaktight.search.score_worker import search_setup
 from leaktight.search.settings import Search

@@ -51,7 +51,7 @@ def _row(study: Study, place: Row, cells: Records, defences: Sequence[Defence]) 
         **columns("hidden", verdict.used if verdict else None),
         **columns("hidden_original", verdict.raw if verdict else None),
         **columns("accuracy_lost", verdict.loss if verdict else None),
-        "as_printed": verdict.printed if verdict else None,
+        "as_printed": verdict.as_printed if verdict else None,
         "with_original": verdict.verdict if verdict else None,
     }
 

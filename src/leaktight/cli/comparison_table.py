@@ -55,6 +55,8 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
             f"- {_verdict(check)}: {check.name} is "
             f"{around(check.value, check.low, check.high)}, expected {check.expected}",
         )
+        if check.why:
+            _say(where, f"  {check.why} {check.unless}")
     for remark in done.remarks:
         _say(where, f"\n{remark}")
 

@@ -15,6 +15,7 @@ from leaktight.data.files import Location
 from leaktight.papers.check import Check
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, Tables
+from leaktight.papers.summary import Summary
 from leaktight.plans.plan import Plan
 from leaktight.running.scheduler import Progress
 from leaktight.running.worker_pool import Workers
@@ -22,6 +23,7 @@ from leaktight.running.worker_pool import Workers
 Scale = Literal["smoke", "small", "paper"]
 Plans = dict[str, Plan]
 """The audits of an experiment by name; each gets a folder of that name."""
+NO_SUMMARY = Summary()
 Setup = TypeVar("Setup")
 """What a paper makes of an order: which data sets and networks, how long they are trained, how hard they are attacked.
 """
@@ -94,6 +96,7 @@ class Paper(Generic[Setup]):
         missing_sets: the data sets that an order does without because they are not in the folder.
         notes: what a reader must know of all tables.
         prepare: computes what plans depend on; most papers have nothing of the kind.
+        summary: what its page says beside numbers: claims, and why some do not hold.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Paper(Generic[Setup]):
     missing_sets: Callable[[Order], list[str]] = lambda order: []
     notes: Callable[[Setup], list[str]] = lambda setup: []
     prepare: Prepare = _same
+    summary: Summary = NO_SUMMARY
 
     @property
     def keys(self) -> Mapping[str, tuple[str, ...]]:

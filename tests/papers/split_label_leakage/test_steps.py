@@ -19,10 +19,10 @@ def test_the_chosen_number_of_steps_must_be_as_good_as_the_best(
 ) -> None:
     start = "Held-out AUC"
     assert find_check(start).value == pytest.approx(0)
-    rows_where(tables["steps"], steps=20)[0]["held_out_auc"] = 0.75
+    rows_where(tables["steps"], steps=10)[0]["held_out_auc"] = 0.75
     assert not find_check(start).holds
     tables["steps"] = []
-    assert len(PAPER.checks(tables)) == 10
+    assert len(PAPER.checks(tables)) == 15
 
 
 def test_the_number_of_steps_is_chosen_on_held_out_training_rows(plans: Plans, study: Study) -> None:
@@ -35,8 +35,8 @@ def test_the_number_of_steps_is_chosen_on_held_out_training_rows(plans: Plans, s
 
 
 def test_the_chosen_number_of_steps_is_marked(tables: Tables, only: Callable[..., Row]) -> None:
-    assert [(row["steps"], row["chosen"]) for row in tables["steps"]] == [(20, False), (60, True)]
-    assert number(only("steps", steps=60), "held_out_auc") == pytest.approx(0.706)
+    assert [(row["steps"], row["chosen"]) for row in tables["steps"]] == [(10, False), (30, True)]
+    assert number(only("steps", steps=30), "held_out_auc") == pytest.approx(0.703)
 
 
 def test_a_study_without_candidates_has_no_steps(study: Study, answered: Callable[..., Records]) -> None:

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from leaktight.papers.paper import Paper
 from leaktight.papers.polarization_network import accuracy, bits, cap, federated, laplace, ppc
 from leaktight.papers.polarization_network.scales import Study, describe_cut, missing_sets, studies
+from leaktight.papers.polarization_network.summary import SUMMARY
 
 PAPER: Paper[Sequence[Study]] = Paper(
     name="polarization-network",
@@ -32,4 +33,5 @@ PAPER: Paper[Sequence[Study]] = Paper(
     experiments=tuple(module.EXPERIMENT for module in (ppc, cap, accuracy, federated, bits, laplace)),
     cut=describe_cut,
     missing_sets=missing_sets,
+    summary=SUMMARY,
 )

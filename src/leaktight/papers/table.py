@@ -1,0 +1,222 @@
+"""Tables: our rows beside the published ones, as texts and as a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from leaktight.core.display import capital
+from leaktight.papers.number_text import around, format_of, significant
+from leaktight.papers.row import CLAIM, Row, number
+from leaktight.report.chart import Chart, Panel, Point, Scale, Series, named, scale
+from leaktight.report.palette import COLOURS
+
+MOST_PANELS, MOST_LINES, MOST_DOTS = 3, 8, 30
+LEAST_STEPS = 3
+"""How many values of a number make a line over it."""
+_ENDS = ("_low", "_high")
+
+
+class Table(NamedTuple):
+    """A table as a page shows it.
+
+    Args:
+        title: what it is of.
+        heads: the name of each column.
+        lines: the text of each cell.
+        claims: what the paper says of it in words.
+        is_published: whether some of the numbers were published.
+        chart: our numbers, drawn; None if there is nothing to draw, or too much.
+    """
+
+    title: str
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    claims: Sequence[str]
+    is_published: bool
+    chart: Chart | None
+
+
+class Colours:
+    """The colours of the lines of a page: what has one name has one colour in every chart.
+
+    Example:
+        >>> colours = Colours()
+        >>> colours.of(["none", "noise"]), colours.of(["top-k", "noise"])
+        (['colour0', 'colour1'], ['colour2', 'colour1'])
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """Return the colours of the lines of a chart; a new name takes one that nothing else in the chart has."""
+        taken = {self._known[name] for name in names if name in self._known}
+        for name in names:
+            if name not in self._known:
+                order = [(len(self._known) + step) % COLOURS for step in range(COLOURS)]
+                self._known[name] = next((number for number in order if number not in taken), order[0])
+                taken.add(self._known[name])
+        return [f"colour{self._known[name]}" for name in names]
+
+
+def table_of(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], colours: Colours) -> Table:
+    """Return our rows beside the published ones, where a column has any.
+
+    Args:
+        name: that of the table.
+        rows: ours.
+        published: the published ones.
+        keys: the columns that name a row.
+        colours: those of the page.
+    """
+    known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
+    columns = [
+        column
+        for column in (rows[0] if rows else {})
+        if column not in keys and not column.endswith(_ENDS) and any(row[column] is not None for row in rows)
+    ]
+    ours = {tuple(row[key] for key in keys) for row in rows}
+    shared = [
+        column
+        for column in columns
+        if any(row.get(column) is not None for place, row in known.items() if place in ours)
+    ]
+    heads = [_words(key) for key in keys]
+    for column in columns:
+        heads += [_words(column), f"{_words(column)}, published"] if column in shared else [_words(column)]
+    others = [known.get(tuple(row[key] for key in keys), {}) for row in rows]
+    texts = {column: format_of(column, [*rows, *others]) for column in columns}
+    lines = []
+    for row, other in zip(rows, others, strict=True):
+        cells = [significant(row[key]) for key in keys]
+        for column in columns:
+            cells.append(around(row[column], row.get(f"{column}_low"), row.get(f"{column}_high"), texts[column]))
+            cells += [texts[column](other.get(column))] if column in shared else []
+        lines.append(cells)
+    drawn = [*shared, *(column for column in columns if column not in shared)]
+    drawn = [column for column in drawn if any(number(row, column) is not None for row in rows)]
+    return Table(
+        title=capital(_words(name)),
+        heads=heads,
+        lines=lines,
+        claims=[f"{row[CLAIM]} ({row['source']})" for row in published if CLAIM in row],
+        is_published=bool(shared),
+        chart=chart_of(rows, known, keys, drawn[:MOST_PANELS], colours),
+    )
+
+
+def chart_of(
+    rows: Sequence[Row],
+    known: dict[tuple[Any, ...], Row],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    colours: Colours | None = None,
+) -> Chart | None:
+    """Return a chart of a table: lines over a number that names rows, if there is one, else a dot for each row.
+
+    Ours are filled, with 95 % intervals; published numbers are crosses. None if there is nothing to draw, or too much.
+
+    Args:
+        rows: our table.
+        known: the published rows by their keys.
+        keys: the columns that name a row.
+        columns: the numbers to draw, a panel each.
+        colours: those of the page; by default its own.
+    """
+    if not rows or not columns:
+        return None
+    swept = next((key for key in reversed(keys) if _is_swept(rows, key)), None)
+    if swept is not None:
+        others = [key for key in keys if key != swept]
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[key] for key in others), []).append(row)
+        if len(groups) <= MOST_LINES:
+            return _lines(groups, known, keys, others, swept, columns, colours or Colours())
+    return _dots(rows, known, keys, columns) if len(rows) <= MOST_DOTS else None
+
+
+def _is_swept(rows: Sequence[Row], key: str) -> bool:
+    values = {row[key] for row in rows}
+    return len(values) >= LEAST_STEPS and all(number(row, key) is not None for row in rows)
+
+
+def _lines(
+    groups: dict[tuple[Any, ...], list[Row]],
+    known: dict[tuple[Any, ...], Row],
+    keys: Sequence[str],
+    others: Sequence[str],
+    swept: str,
+    columns: Sequence[str],
+    colours: Colours,
+) -> Chart:
+    steps = sorted({value for rows in groups.values() for row in rows if (value := number(row, swept)) is not None})
+    telling = [place for place, _ in enumerate(others) if len({group[place] for group in groups}) > 1]
+    panels = []
+    for column in columns:
+        names = [", ".join(significant(group[at]) for at in telling) or _words(column) for group in groups]
+        series = []
+        for name, colour, rows in zip(names, colours.of(names), groups.values(), strict=True):
+            points, published = [], []
+            for row in sorted(rows, key=lambda row: number(row, swept) or 0.0):
+                at = float(steps.index(number(row, swept) or 0.0))
+                points += _point(row, column, at, f"{name}, {_words(swept)} {significant(row[swept])}")
+                other = known.get(tuple(row[key] for key in keys), {})
+                published += _published(other, column, at, name)
+            series.append(Series(name, colour, tuple(points), "circle", "solid", tag=name))
+            series += [Series("", colour, tuple(published), "cross", "")] if published else []
+        panels.append(Panel(_scale(column, series), tuple(series), 170))
+    x = named(_words(swept), [f"{step:g}" for step in steps])
+    return Chart(x, tuple(panels), f"{', '.join(map(_words, columns))} over {_words(swept)}; the numbers are below.")
+
+
+def _dots(
+    rows: Sequence[Row], known: dict[tuple[Any, ...], Row], keys: Sequence[str], columns: Sequence[str]
+) -> Chart | None:
+    """Return a row of dots for each line of the table, of the first number alone: others may have another unit."""
+    column = columns[0]
+    telling = [key for key in keys if len({row[key] for row in rows}) > 1] or list(keys)
+    names = [", ".join(significant(row[key]) for key in telling) for row in rows]
+    ours, published = [], []
+    for place, row in enumerate(rows):
+        height = float(len(rows) - 1 - place)
+        ours += [
+            point._replace(x=point.y, y=height, left=point.low, right=point.high, low=None, high=None)
+            for point in _point(row, column, 0.0, names[place])
+        ]
+        other = known.get(tuple(row[key] for key in keys), {})
+        published += [point._replace(x=point.y, y=height) for point in _published(other, column, 0.0, names[place])]
+    values = [end for point in (*ours, *published) for end in (point.x, point.left, point.right) if end is not None]
+    if not values:
+        return None
+    ticks = tuple((float(len(rows) - 1 - place), name[:34]) for place, name in enumerate(names))
+    series = [Series("ours", "colour0", tuple(ours), "circle", "")]
+    series += [Series("published", "colour1", tuple(published), "cross", "")] if published else []
+    y = Scale(_words(column), -0.6, len(rows) - 0.4, ticks)
+    return Chart(scale("", values), (Panel(y, tuple(series), 20 * len(rows) + 16),), f"{_words(column)} of each row.")
+
+
+def _scale(column: str, series: Sequence[Series]) -> Scale:
+    ends = [
+        end for one in series for point in one.points for end in (point.y, point.low, point.high) if end is not None
+    ]
+    return scale(_words(column), ends, most=5)
+
+
+def _point(row: Row, column: str, at: float, name: str) -> list[Point]:
+    value = number(row, column)
+    if value is None:
+        return []
+    low, high = (number(row, column + end) for end in _ENDS)
+    tip = f"{name}\n{_words(column)}: {around(value, low, high)}"
+    return [Point(at, value, low, high, tip=tip)]
+
+
+def _published(row: Row, column: str, at: float, name: str) -> list[Point]:
+    value = number(row, column)
+    return [] if value is None else [Point(at, value, tip=f"{name}\n{_words(column)}, published: {significant(value)}")]
+
+
+def _words(column: str) -> str:
+    return column.replace("_", " ")

@@ -13,6 +13,7 @@ from leaktight.metrics.leak_auc_passes import LeakAUCPasses
 from leaktight.metrics.norm_histogram import NormHistogram
 from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
+from leaktight.metrics.perturbation_cosine import PerturbationCosine
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.metrics.property_auc import PropertyAuc
 from leaktight.metrics.search_gap import SearchGap
@@ -34,6 +35,7 @@ __all__ = [
     "NearestPrivate",
     "NormHistogram",
     "Perturbation",
+    "PerturbationCosine",
     "PrivacyAware",
     "PropertyAuc",
     "Recognised",

@@ -18,6 +18,7 @@ from leaktight.data.npz import Npz
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
 from leaktight.data.source import Data, Source
+from leaktight.data.svhn import Svhn
 from leaktight.data.table import Csv
 from leaktight.data.text import from_text
 
@@ -46,5 +47,6 @@ __all__ = [
     "Photos",
     "RareDigit",
     "Source",
+    "Svhn",
     "from_text",
 ]

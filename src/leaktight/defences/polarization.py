@@ -94,8 +94,8 @@ class Polarization(Defence):
         (True, torch.Size([3, 8]))
 
     Differs from the paper: `head_noise` is ours. Eq. 5 sums over the codes of all classes; here, as in Definition 2 and
-    Algorithm 1, only the true class's code counts. The text asks for \(\alpha_1 + \alpha_2 = 1\), its experiments and this default keep
-    \(\alpha_1 = 1\). How the private head starts is not said.
+    Algorithm 1, only the true class's code counts. The text asks for \(\alpha_1 + \alpha_2 = 1\), its experiments and
+    this default keep \(\alpha_1 = 1\). How the private head starts is not said.
 
     References:
         Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020,

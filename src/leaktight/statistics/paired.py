@@ -66,10 +66,10 @@ def newcombe(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, fl
 def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float = 0.95) -> Interval:
     r"""Return the interval of a mean difference over seeds, where every seed's two models were tested on the same rows.
 
-    One seed: Newcombe's for hits, DeLong's for ranks, a normal one for shares. It holds for the rows as a sample, and not for other training
-    runs. Of k seeds it is the wider of two on each side. With \(h_s\) the half-widths of the seeds, and \(\rho_{st}\)
-    the correlation over rows of their differences, the first counts rows alone, which are the same in every seed and so
-    do not average out:
+    One seed: Newcombe's for hits, DeLong's for ranks, a normal one for shares. It holds for the rows as a sample, and
+    not for other training runs. Of k seeds it is the wider of two on each side. With \(h_s\) the half-widths of the
+    seeds, and \(\rho_{st}\) the correlation over rows of their differences, the first counts rows alone, which are the
+    same in every seed and so do not average out:
 
     .. math:: h^2 = \frac{1}{k^2} \sum_{s,t} \rho_{st} h_s h_t .
 

@@ -31,18 +31,18 @@ DARK = "MNIST"
 """The set whose images are so dark that guesses outside the range of pixels decide the published error."""
 CLIPPED = (
     f"Reconstructions are clipped to the range of pixels before they are scored, so on {DARK} the relative error is at "
-    "most about 3.1; the published CAPs of 3.4 to 4.7 can only come from unclipped ones, and are to be compared with the "
-    "column `unclipped`."
+    "most about 3.1; the published CAPs of 3.4 to 4.7 can only come from unclipped ones, and are to be compared with "
+    "the column `unclipped`."
 )
 GRIDS = (
-    "A CAP averages over the strengths that were chosen, so mechanisms whose strengths lie in other regions are compared "
-    "by it unfairly, as in the paper: no row is marked as best. The table `equal` compares them at equal ratio and at "
-    "equal accuracy."
+    "A CAP averages over the strengths that were chosen, so mechanisms whose strengths lie in other regions are "
+    "compared by it unfairly, as in the paper: no row is marked as best. The table `equal` compares them at equal ratio "
+    "and at equal accuracy."
 )
 IMPLIED = (
-    "The published CAPs, divided by the published accuracies, are mean distances of 0.92 to 1.03 for every mechanism: the "
-    "published attack failed nearly everywhere, so that its ranking is that of accuracies. Those of tracing are 0.49 to "
-    "0.68, where 50,000 queries would force 0.88 or more: its queries were the attacked images, as here."
+    "The published CAPs, divided by the published accuracies, are mean distances of 0.92 to 1.03 for every mechanism: "
+    "the published attack failed nearly everywhere, so that its ranking is that of accuracies. Those of tracing are "
+    "0.49 to 0.68, where 50,000 queries would force 0.88 or more: its queries were the attacked images, as here."
 )
 
 # Tables 7 to 10: for each attack in turn the batch sizes 1, 4, 8.

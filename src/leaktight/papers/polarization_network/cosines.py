@@ -26,8 +26,8 @@ PUBLISHED = claims(
 )
 LAYERS = (
     "Fig. 4 names neither the network of its four cosines nor when they were taken. Ours are of every tensor of DLNet "
-    f"under SPN {ALPHA2}, on batches of the training run's size, before, early in and after training; the public head has "
-    "none, as the private loss does not reach it."
+    f"under SPN {ALPHA2}, on batches of the training run's size, before, early in and after training; the public head "
+    "has none, as the private loss does not reach it."
 )
 
 

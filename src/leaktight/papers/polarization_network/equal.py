@@ -6,6 +6,7 @@ ratio, or over the accuracy; beyond them there is none.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -26,8 +27,9 @@ LOSSES = (0.02, 0.05)
 BY_RATIO, BY_ACCURACY = "ratio", "accuracy lost"
 SHOWN = ("accuracy", "reconstruction", "strongest_reconstruction", "membership", "strongest_membership", "tracing")
 NOTE = (
-    "At equal ratio mechanisms perturb biases alike; at equal accuracy they cost alike. Numbers are interpolated between "
-    "measured strengths, with the wider of both intervals; a gap means that a mechanism's strengths do not reach there."
+    "At equal ratio mechanisms perturb biases alike; at equal accuracy they cost alike. Numbers are interpolated "
+    "between measured strengths, with the wider of both intervals; a gap means that a mechanism's strengths do not "
+    "reach so far."
 )
 
 
@@ -101,7 +103,7 @@ def _at(curve: Sequence[Row], place: Place, wanted: float | None) -> Row:
         empty |= columns(column, None)
     if wanted is None:
         return empty
-    for one, other in zip(ordered, ordered[1:], strict=False):
+    for one, other in itertools.pairwise(ordered):
         left, right = place(one), place(other)
         if left is None or right is None or not min(left, right) <= wanted <= max(left, right):
             continue

@@ -17,8 +17,8 @@ from leaktight.papers.row import Row, columns, reading_of, rows_where
 HIDDEN, PRICE = 0.3, -0.05
 """How many labels the variant should hide, and what it may cost in accuracy."""
 NOTE = (
-    "The hardened variant adds Gaussian noise to the public head's gradient in every local step, at the head noise shown "
-    "(0 is SPN as published). A linear first layer would stay as open as before."
+    "The hardened variant adds Gaussian noise to the public head's gradient in every local step, at the head noise "
+    "shown (0 is SPN as published). A linear first layer would stay as open as before."
 )
 
 

@@ -26,8 +26,8 @@ TRACING = (
     "those almost none was sent, so that perfect reconstructions would score hardly better than noise."
 )
 KNOWING = (
-    "The strongest attacker knows the mechanism and runs the paper's attack, the suite `strongest` and, for membership, "
-    "label reading. At each strength its distance is the smallest of them; the paper has no such attacker."
+    "The strongest attacker knows the mechanism and runs the paper's attack, the suite `strongest` and, for "
+    "membership, label reading. At each strength its distance is the smallest of them; the paper has no such attacker."
 )
 STAGE = (
     "Every accuracy is that of the trained network. The paper attacks the initial one (stage `initial`), so its CAP "
@@ -35,13 +35,13 @@ STAGE = (
     "network, and the attack is on the gradient of one batch of it."
 )
 RATIO = (
-    "The ratio is the paper's, over biases: those of all layers but the head, as the paper does not say which. Beside it "
-    "stand the ratio over all tensors of these layers, and that over the whole message, in which the public head that "
-    "SPN never touches has a part. Regions go by the paper's ratio."
+    "The ratio is the paper's, over biases: those of all layers but the head, as the paper does not say which. Beside "
+    "it stand the ratio over all tensors of these layers, and that over the whole message, in which the public head "
+    "that SPN never touches has a part. Regions go by the paper's ratio."
 )
 UNCLIPPED_ERROR = (
-    "`reconstruction` cuts guesses to the range of pixels, as anyone would who looks at them; `unclipped` takes them as "
-    "the search left them, where one search that ran away rules the mean."
+    "`reconstruction` cuts guesses to the range of pixels, as anyone would who looks at them; `unclipped` takes them "
+    "as the search left them, where one search that ran away rules the mean."
 )
 PUBLISHED = claims(
     ("In red regions (ratios from tens) pixels of the training data are almost completely disclosed.", "4.2, Fig. 5"),

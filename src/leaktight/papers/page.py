@@ -44,19 +44,21 @@ def write_page(
     audits = sorted(place.parent for place in folder.glob(f"*/{STORE_FILE}"))
     for audit in audits:
         write_report(audit, force=force, tell=tell)
-    text = render_page(paper, done, [audit.name for audit in audits])
+    more = paper.sections(done.tables, done.published, folder)
+    text = render_page(paper, done, [audit.name for audit in audits], more)
     return write_beside(folder / PAGE_FILE, text.encode(), force, tell)
 
 
-def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = ()) -> str:
+def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
     """Return the page of a reproduction as one HTML text that loads nothing from anywhere.
 
     Args:
         paper: which one.
         done: what came of it.
         audits: the names of the folders whose reports it links to.
+        more: sections of the paper's own, before the tables.
     """
-    sections = [_summary(done, audits)]
+    sections = [_summary(done, audits), *more]
     sections += [
         _table(name, rows, done.published.get(name, []), paper.keys[name]) for name, rows in done.tables.items()
     ]

@@ -16,6 +16,7 @@ from leaktight.papers.check import Check
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, Tables
 from leaktight.plans.plan import Plan
+from leaktight.report.page import Section
 from leaktight.running.scheduler import Progress
 from leaktight.running.worker_pool import Workers
 
@@ -94,6 +95,8 @@ class Paper(Generic[Setup]):
         missing_sets: the data sets that an order does without because they are not in the folder.
         notes: what a reader must know of all tables.
         prepare: computes what plans depend on; most papers have nothing of the kind.
+        sections: parts of the page that stand before the tables, from our tables, the published ones, and the folder of
+            the reproduction.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Paper(Generic[Setup]):
     missing_sets: Callable[[Order], list[str]] = lambda order: []
     notes: Callable[[Setup], list[str]] = lambda setup: []
     prepare: Prepare = _same
+    sections: Callable[[Tables, Tables, Path], list[Section]] = lambda ours, published, folder: []
 
     @property
     def keys(self) -> Mapping[str, tuple[str, ...]]:

@@ -39,6 +39,7 @@ from leaktight.papers.polarization_network import (
     left_open,
     ppc,
 )
+from leaktight.papers.polarization_network.figures import sections
 from leaktight.papers.polarization_network.scales import Study, describe_cut, missing_sets, studies
 
 PAPER: Paper[Sequence[Study]] = Paper(
@@ -51,4 +52,5 @@ PAPER: Paper[Sequence[Study]] = Paper(
     ),
     cut=describe_cut,
     missing_sets=missing_sets,
+    sections=sections,
 )

@@ -36,8 +36,8 @@ CLIPPED = (
 )
 GRIDS = (
     "A CAP averages over the strengths that were chosen, so mechanisms whose strengths lie in other regions are "
-    "compared by it unfairly, as in the paper: no row is marked as best. The table `equal` compares them at equal ratio "
-    "and at equal accuracy."
+    "compared by it unfairly, as in the paper: no row is marked as best. The table `equal` compares them at equal "
+    "ratio and at equal accuracy."
 )
 IMPLIED = (
     "The published CAPs, divided by the published accuracies, are mean distances of 0.92 to 1.03 for every mechanism: "

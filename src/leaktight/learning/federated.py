@@ -145,7 +145,7 @@ class Federated(Staged):
         federate(self.protocol, server, parties, self.rounds, last.then(after))
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = last.utility(final, data.test.to(task.device))
+        readings = last.utility(final, data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(

@@ -37,10 +37,16 @@ class LastRounds:
 
         return keep
 
-    def utility(self, task: Task, batch: Batch) -> tuple[Reading, ...]:
-        """Return the accuracy on held-out examples, the mean over the rounds, with what became of each example."""
+    def utility(self, task: Task, batch: Batch, keep: bool = False) -> tuple[Reading, ...]:
+        """Return the accuracy on held-out examples, the mean over the rounds.
+
+        Args:
+            task: what is learned.
+            batch: the examples, at least one.
+            keep: whether the reading says what became of each.
+        """
         states = [task.model_state(parameters) for parameters in (*self._kept, self.server.parameters)]
         if len(states) == 1:
-            return utility(task, states[0], batch, keep=True)
+            return utility(task, states[0], batch, keep=keep)
         correct = torch.stack([correct_examples(task, state, batch) for state in states])
-        return (mean_accuracy_reading(correct, batch.labels.cpu(), keep=True),)
+        return (mean_accuracy_reading(correct, batch.labels.cpu(), keep),)

@@ -14,7 +14,7 @@ from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.row import CLAIM, Row, number
 from leaktight.report.chart import Chart, Figure, Panel, Point, Scale, Series, named, scale
 from leaktight.report.earlier import Tell, write_beside
-from leaktight.report.frame import frame
+from leaktight.report.frame import Banner, frame
 from leaktight.report.page import Section
 from leaktight.report.render import write_report
 from leaktight.running.store import STORE_FILE
@@ -62,7 +62,8 @@ def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = (
     sections += [
         _table(name, rows, done.published.get(name, []), paper.keys[name]) for name, rows in done.tables.items()
     ]
-    return frame(f"{paper.title}, scale {done.scale}", sections, "open", __version__, LEAD)
+    banner: Banner = "pictures" if any(section.private for section in more) else "open"
+    return frame(f"{paper.title}, scale {done.scale}", sections, banner, __version__, LEAD)
 
 
 def _summary(done: Reproduction, audits: Sequence[str]) -> Section:

@@ -42,8 +42,9 @@ def sections(ours: Tables, published: Tables, folder: Path) -> list[Section]:
     """
     bars = summary_bars(ours.get("cap", []), published.get("cap", []))
     curves = characteristics(ours.get("ppc", []))
-    values = {"bars": bars, "curves": curves, "titles": REGIONS, "regions": regions(folder)}
-    return [Section("figures", "Figures", "paper_figures.html", values, private=True)]
+    pictures = regions(folder)
+    values = {"bars": bars, "curves": curves, "titles": REGIONS, "regions": pictures}
+    return [Section("figures", "Figures", "paper_figures.html", values, private=bool(pictures))]
 
 
 def summary_bars(ours: Sequence[Row], published: Sequence[Row]) -> list[Figure]:

@@ -183,28 +183,32 @@ def _small(data: str) -> list[Study]:
     few: dict[str, Any] = {"noise": few_noise, "alpha2": few_alpha2}
     ends: dict[str, Any] = {"noise": few_noise[1:], "alpha2": (0.01, 0.5)}
     network = AlexNet(width=8)
-    common: dict[str, Any] = {"network": network, "batch_size": 32, "learning_rate": 0.02, "sample": 2}
+    common: dict[str, Any] = {"network": network, "batch_size": 32, "learning_rate": 0.01, "rounds": 40, "sample": 2}
     return [
         Study(
             name="CIFAR10",
             data=need_set(data, "cifar10", train_limit=10_000, test_limit=2_000),
             rounds=9,
+            **few,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35),
-                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=4, **ends),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35, effort=0.2, **few),
+                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=35, effort=0.1, **ends),
             ),
             bits_alpha2=few_alpha2[2:],
-            federations=(Federation(clients=(4, 20), rounds=12, **common),),
+            laplace=few_noise,
+            head_noise=HEAD_NOISE[1:],
+            federations=(Federation(clients=(4, 10), per_client=400, **common),),
         ),
         Study(
             name="MNIST",
             data=need_set(data, "mnist", train_limit=5_000, test_limit=2_000),
             rounds=10,
-            **few,
-            sweeps=(Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=30, **few),),
+            **ends,
+            sweeps=(Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35, effort=0.1, **ends),),
             bits_alpha2=(0.5,),
-            laplace=few_noise,
-            federations=(Federation(clients=(10,), rounds=8, **common),),
+            laplace=few_noise[1:],
+            head_noise=HEAD_NOISE[-1:],
+            federations=(Federation(clients=(4,), per_client=300, **common),),
         ),
     ]
 

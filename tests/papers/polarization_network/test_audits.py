@@ -60,7 +60,9 @@ def test_the_suite_knows_the_mechanism_and_stands_beside_the_papers_own_attack(p
         assert isinstance(probe.attack, Strongest)
         assert probe.threat.knows == {Knows.DEFENCE, Knows.LOCAL_STEPS}
         assert probe.metrics == METRICS
-        assert probe.attack.member("posterior").iterations == 6
+        posterior = probe.attack.member("posterior")
+        assert isinstance(posterior, GradientMatching)
+        assert posterior.iterations == 6
 
 
 def test_tracing_asks_for_the_attacked_images() -> None:

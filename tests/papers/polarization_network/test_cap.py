@@ -70,7 +70,7 @@ def test_the_strongest_attacker_has_checks_of_its_own_over_the_same_strengths(fi
     spn = 0.8 * (1.01 + 0.51) / 2
     end = "initial network, digits"
     check = find_check("CAP(SPN, strongest attacker) - CAP(Gaussian, strongest attacker)", end)
-    assert check.value == pytest.approx(spn - 0.4 * (0.51 + 0.51) / 2)
+    assert check.value == pytest.approx(spn - 0.4 * 0.26)
     other = find_check("CAP(SPN, strongest attacker) - CAP(PPDL-0.3, strongest attacker)", end)
     assert other.value == pytest.approx(spn - 0.3 * 0.16)
 

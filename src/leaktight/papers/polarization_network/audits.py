@@ -247,7 +247,8 @@ def _attack_cells(
 
 def _ratio(study: Study, records: Records, defence: Defence, batch_size: int, stage: str, name: str) -> Reading | None:
     cells = _attack_cells(study, records, defence, batch_size, ATTACK, stage)
-    return cells.reading(name, "raw", optional=isinstance(defence, Undefended))
+    # A private head that has learned its codes adds nothing to a gradient.
+    return cells.reading(name, "raw", optional=isinstance(defence, Undefended) or stage == TRAINED)
 
 
 def _trained(study: Study) -> Plan:

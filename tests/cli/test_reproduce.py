@@ -23,6 +23,7 @@ from leaktight.papers import PAPERS, Experiment, Order, Paper, Records, Reproduc
 from leaktight.papers.check import above
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import claims, columns
+from leaktight.papers.summary import Reason, Summary
 from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
@@ -61,6 +62,7 @@ TOY = Paper(
             published=claims(("It hurts.", "Fig. 1")),
         ),
     ),
+    summary=Summary(reasons=(Reason(checks="another", why="It has no number.", unless="Somebody measures it."),)),
 )
 """One training run with noise and one without."""
 
@@ -94,12 +96,12 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     assert "Result: work/reproduction.json" in said.out
     assert "Cut by --steps 1: at most 1 of everything that is counted." in said.out
     found = json.loads(Path("work", "reproduction.json").read_text())
-    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
+    assert {"paper", "scale", "seed", "steps", "tables", "keys", "published", "checks", "remarks"} <= set(found)
     [remark] = found["remarks"]
     assert remark.startswith("Cut by --steps 1: ")
     assert (found["paper"], found["scale"], found["seed"]) == ("toy", "smoke", 4)
     assert [set(check) for check in found["checks"]] == [
-        {"name", "value", "expected", "holds", "low", "high", "undecided"}
+        {"name", "value", "expected", "holds", "low", "high", "undecided", "why", "unless"}
     ] * 2
     assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
     assert stat.S_IMODE(Path("work", "reproduction.json").stat().st_mode) == 0o600
@@ -107,9 +109,23 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     words = ("reproduce", "toy", "--workers", "1", "--seed", "4", "--out", "work", "--steps", "1")
     printed = json.loads(leaktight(*words, "--json").out)
     assert {**printed, "seconds": 0} == {**found, "seconds": 0}
+    assert json.loads(leaktight(*words, "--json", "--quiet").out)["paper"] == "toy"
+    said = leaktight(*words, "--json", "results/toy.json")
+    assert "Result: results/toy.json" in said.out
+    kept = json.loads(Path("results", "toy.json").read_text())
+    assert {**kept, "seconds": 0} == {**found, "seconds": 0}
     quiet = leaktight(*words, "--quiet")
     assert quiet.out.startswith("1 holds, 1 does not, of 2.\nPage: work/reproduction")
     assert "cells" not in quiet.err
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_whole_run_on_real_sets_says_why_a_claim_does_not_hold(leaktight: Callable[..., Any]) -> None:
+    words = ("reproduce", "toy", "--workers", "1", "--out", "work", "--scale", "small")
+    said = leaktight(*words)
+    assert "expected above 0\n  It has no number. Somebody measures it.\n" in said.out
+    for others in (("--scale", "smoke"), ("--steps", "1")):
+        assert "It has no number." not in leaktight(*words, *others).out
 
 
 @pytest.mark.usefixtures("toy")

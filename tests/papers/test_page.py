@@ -5,7 +5,7 @@ import re
 import pytest
 
 from leaktight.papers.check import above, tally
-from leaktight.papers.page import PAGE_FILE, chart_of, render_page, write_page
+from leaktight.papers.page import PAGE_FILE, render_page, write_page
 from leaktight.papers.paper import Experiment, Paper
 from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.row import claims
@@ -59,33 +59,18 @@ def test_what_holds_comes_first_and_a_smoke_run_says_what_it_is(paper, done):
     assert "shows that every part runs" not in small
 
 
+def test_a_reason_stands_below_its_check(paper, done):
+    check = above("AUC falls", -0.4, 0.0).model_copy(update={"why": "Too short.", "unless": "More rounds help."})
+    text = words(render_page(paper, done.model_copy(update={"checks": (check,)})))
+    assert "AUC falls Too short. More rounds help." in text
+
+
 def test_published_columns_are_there_only_with_a_number(paper, done):
     assert '<th scope="col">auc, published</th>' in render_page(paper, done)
     without = done.model_copy(update={"published": {"trade_off": [{"defence": "other", "strength": 1.0, "auc": 0.6}]}})
     page = render_page(paper, without)
     assert "auc, published" not in page
     assert "No number of this table was published for these rows." in page
-
-
-def test_a_number_that_names_rows_becomes_the_axis_of_lines():
-    known = {("noise", 1.0): PUBLISHED[0]}
-    chart = chart_of(ROWS, known, ("defence", "strength"), ["auc"])
-    assert [text for _, text in chart.x.ticks] == ["0.1", "1", "10"]
-    none, noise, published = chart.panels[0].series
-    assert (none.name, noise.name) == ("none", "noise")
-    assert [point.y for point in noise.points] == [0.8, 0.7, 0.5]
-    assert (published.symbol, [(point.x, point.y) for point in published.points]) == ("cross", [(1.0, 0.65)])
-
-
-def test_other_tables_have_a_dot_for_each_row():
-    rows = [{"defence": name, "auc": value, "auc_low": None, "auc_high": None} for name, value in (("a", 1), ("b", 2))]
-    chart = chart_of(rows, {("a",): {"auc": 1.5}}, ("defence",), ["auc"])
-    ours, published = chart.panels[0].series
-    assert [text for _, text in chart.panels[0].y.ticks] == ["a", "b"]
-    assert [point.x for point in ours.points] == [1, 2]
-    assert [point.x for point in published.points] == [1.5]
-    assert chart_of([], {}, ("defence",), ["auc"]) is None
-    assert chart_of([{"defence": str(n), "auc": n} for n in range(99)], {}, ("defence",), ["auc"]) is None
 
 
 def test_it_is_written_beside_the_audits_and_an_earlier_one_is_kept(paper, done, tmp_path):

@@ -24,7 +24,18 @@ def test_its_json_has_exactly_the_promised_keys() -> None:
     check = above("a claim", 1.0, least=0)
     done = made(tables={"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}, checks=(check,))
     found = json.loads(done.model_dump_json())
-    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
+    assert list(found) == [
+        "paper",
+        "scale",
+        "seed",
+        "steps",
+        "seconds",
+        "tables",
+        "keys",
+        "published",
+        "checks",
+        "remarks",
+    ]
     assert found["tables"] == {"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}
     assert found["checks"] == [
         {
@@ -35,6 +46,8 @@ def test_its_json_has_exactly_the_promised_keys() -> None:
             "low": None,
             "high": None,
             "undecided": False,
+            "why": "",
+            "unless": "",
         }
     ]
     assert Reproduction.model_validate(found) == done
@@ -55,6 +68,7 @@ def test_the_plans_become_tables_beside_the_published_ones(toy: Paper[Order], tm
     assert (done.paper, done.scale, done.seed) == ("toy", "smoke", 3)
     assert [row["std"] for row in done.tables["accuracy"]] == [0.01, 1.0]
     assert done.published == toy.published_tables()
+    assert done.keys == {"accuracy": ("std",), "figure": ("std",)}
     assert done.tables.keys() == done.published.keys() == toy.keys.keys()
     assert [check.name for check in done.checks] == ["Accuracy(weak) - Accuracy(strong)"]
     assert done.seconds > 0

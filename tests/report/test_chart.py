@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from defusedxml import ElementTree
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leaktight.report.chart import NARROW, WIDE, Band, Chart, Figure, Panel, Point, Series, named, scale, spread
@@ -97,6 +97,8 @@ def test_what_lies_beyond_an_axis_is_drawn_at_its_end():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
+@example([5e-324])
+@example([0.0, 5e-324])
 def test_an_axis_has_room_for_all_values_and_few_numbers(values):
     made = scale("x", values)
     spare = 1e-6 * max(1.0, max(values) - min(values), *map(abs, values))

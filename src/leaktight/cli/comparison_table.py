@@ -12,7 +12,7 @@ from rich.text import Text
 from leaktight.cli.text_table import Group, TextTable, print_lines
 from leaktight.core.display import duration
 from leaktight.core.metric import quantity_of
-from leaktight.papers.check import Check
+from leaktight.papers.check import Check, tally
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
 from leaktight.papers.row import CLAIM, Row
@@ -42,7 +42,7 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
         # A file has no width; cut columns would lose numbers.
         where.width = WIDE
     _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {duration(done.seconds)}")
-    _say(where, f"{count_checks(done.checks)} {_SCALES[done.scale]}", style="bold")
+    _say(where, f"{tally(done.checks)} {_SCALES[done.scale]}", style="bold")
     for name, rows in done.tables.items():
         published = done.published.get(name, [])
         _say(where, f"\n{_words(name)}:")
@@ -57,29 +57,10 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
             f"- {_verdict(check)}: {check.name} is "
             f"{_around(check.value, check.low, check.high, _significant)}, expected {check.expected}",
         )
+        if check.why:
+            _say(where, f"  {check.why} {check.unless}")
     for remark in done.remarks:
         _say(where, f"\n{remark}")
-
-
-def count_checks(checks: Sequence[Check]) -> str:
-    """Say how many claims hold.
-
-    Example:
-        >>> one, other = (Check(name="x", value=1, expected="above 0", holds=holds) for holds in (True, False))
-        >>> count_checks([one, other, other])
-        '1 holds, 2 do not, of 3.'
-    """
-    undecided = sum(check.undecided for check in checks)
-    holds = sum(check.holds and not check.undecided for check in checks)
-    fails = len(checks) - holds - undecided
-    if not checks:
-        return "Nothing is checked."
-    parts = [
-        f"{holds} {'holds' if holds == 1 else 'hold'}",
-        f"{fails} {'does' if fails == 1 else 'do'} not",
-        *([f"{undecided} undecided"] if undecided else []),
-    ]
-    return f"{', '.join(parts)}, of {len(checks)}."
 
 
 def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], width: int) -> list[Text]:

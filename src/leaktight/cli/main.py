@@ -73,7 +73,7 @@ app.command("gate", cls=PlainCommand, epilog=gate.EXAMPLES)(interruptible(gate.g
 app.command("compare", cls=PlainCommand, epilog=compare.EXAMPLES)(interruptible(compare.compare))
 app.command("layers", cls=PlainCommand, epilog=layers.EXAMPLES)(interruptible(layers.layers))
 app.command("search", cls=PlainCommand, epilog=search.EXAMPLES)(interruptible(search.search))
-app.command("reproduce", cls=PlainCommand, epilog=reproduce.EXAMPLES)(interruptible(reproduce.reproduce))
+app.command("reproduce", cls=reproduce.ReproduceCommand, epilog=reproduce.EXAMPLES)(interruptible(reproduce.reproduce))
 app.command("train", cls=PlainCommand, epilog=train.EXAMPLES)(interruptible(train.train))
 app.add_typer(split.app, name="split")
 app.command("certificates", cls=PlainCommand, epilog=certificates.EXAMPLES)(interruptible(certificates.certificates))

@@ -6,24 +6,41 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+import click
 import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import stop_with
-from leaktight.cli.output_options import Json, Quiet
+from leaktight.cli.output_options import Quiet
+from leaktight.cli.plain_help import PlainCommand
 from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
 \b
 Examples:
   leaktight reproduce polarization-network
-  leaktight reproduce polarization-network --scale small --data sets
+  leaktight reproduce polarization-network --scale small --data sets --json result.json
   leaktight reproduce split-label-leakage --scale small --data sets
   leaktight reproduce layer-leakage --scale small --data sets
   leaktight reproduce transformation-search --scale small --data sets
   leaktight reproduce class-keys --scale small --data sets
   leaktight reproduce polarization-network --scale paper --data sets --steps 1
 """
+
+STANDARD_OUTPUT = "-"
+
+
+class ReproduceCommand(PlainCommand):
+    """A command whose `--json` may be followed by a file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words of a command line; `--json` alone means standard output, as with other commands."""
+        words = list(args)
+        if "--json" in words:
+            place = words.index("--json") + 1
+            if place == len(words) or words[place].startswith("-"):
+                words.insert(place, STANDARD_OUTPUT)
+        return super().parse_args(ctx, words)
 
 
 def reproduce(
@@ -60,19 +77,28 @@ def reproduce(
         ),
     ] = None,
     quiet: Quiet = False,
-    json: Json = False,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            help="Write the result there as JSON: numbers, no data. Without a file, print it on standard output, and "
+            "nothing else there.",
+            metavar="[FILE]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Reproduce a paper's experiment and show our numbers beside the published ones.
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.comparison_table import count_checks, show
+    from leaktight.cli.comparison_table import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.private import check_writable, write_private
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as run_paper
+    from leaktight.papers.check import tally
     from leaktight.papers.page import write_page
     from leaktight.papers.reproduction import RESULT_FILE
 
@@ -80,7 +106,9 @@ def reproduce(
     order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
     folder = out or Path(f"leaktight-{paper}-{scale}")
     # A run may take hours: better to know now that its result can be written.
-    check_writable(folder / RESULT_FILE)
+    files = [folder / RESULT_FILE, *([Path(json)] if json and json != STANDARD_OUTPUT else [])]
+    for file in files:
+        check_writable(file)
     with (
         stop_with("finished cells are kept; run the same command to resume."),
         Bar(quiet=quiet) as bar,
@@ -96,15 +124,16 @@ def reproduce(
         )
     bar.end()
     result = done.model_dump_json(indent=2)
-    write_private(folder / RESULT_FILE, f"{result}\n".encode())
+    for file in files:
+        write_private(file, f"{result}\n".encode())
     page = write_page(chosen, done, folder, tell=partial(typer.echo, err=True))
-    if json:
+    if json == STANDARD_OUTPUT:
         typer.echo(result)
     elif quiet:
-        typer.echo(f"{count_checks(done.checks)}\nPage: {page}")
+        typer.echo(f"{tally(done.checks)}\nPage: {page}")
     else:
         show(chosen, done)
-        typer.echo(f"\nPage: {page}\nResult: {folder / RESULT_FILE}")
+        typer.echo(f"\nPage: {page}\nResult: {files[-1]}")
     if done.failed:
         for reason in reasons(done.failed, Status.FAILED):
             typer.echo(f"Failed: {reason}", err=True)

@@ -19,6 +19,8 @@ class Check(Value):
         low: the lower end of the value's 95 % interval; None if it has none.
         high: the upper end.
         undecided: whether the interval has values that hold and values that do not.
+        why: one sentence that says why it does not hold; empty if it holds, or if no reason was found yet.
+        unless: one sentence that says what would change our mind.
     """
 
     name: str
@@ -28,6 +30,8 @@ class Check(Value):
     low: float | None = None
     high: float | None = None
     undecided: bool = False
+    why: str = ""
+    unless: str = ""
 
     @property
     def word(self) -> str:

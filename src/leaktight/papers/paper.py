@@ -15,6 +15,7 @@ from leaktight.data.files import Location
 from leaktight.papers.check import Check
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, Tables
+from leaktight.papers.summary import Summary
 from leaktight.plans.plan import Plan
 from leaktight.report.page import Section
 from leaktight.running.scheduler import Progress
@@ -23,6 +24,7 @@ from leaktight.running.worker_pool import Workers
 Scale = Literal["smoke", "small", "paper"]
 Plans = dict[str, Plan]
 """The audits of an experiment by name; each gets a folder of that name."""
+NO_SUMMARY = Summary()
 Setup = TypeVar("Setup")
 """What a paper makes of an order: which data sets and networks, how long they are trained, how hard they are attacked.
 """
@@ -97,6 +99,7 @@ class Paper(Generic[Setup]):
         prepare: computes what plans depend on; most papers have nothing of the kind.
         sections: parts of the page that stand before the tables, from our tables, the published ones, and the folder of
             the reproduction.
+        summary: what its page says beside numbers: claims, and why some do not hold.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Paper(Generic[Setup]):
     notes: Callable[[Setup], list[str]] = lambda setup: []
     prepare: Prepare = _same
     sections: Callable[[Tables, Tables, Path], list[Section]] = lambda ours, published, folder: []
+    summary: Summary = NO_SUMMARY
 
     @property
     def keys(self) -> Mapping[str, tuple[str, ...]]:

@@ -32,8 +32,10 @@ class Reproduction(Value):
         paper: its name.
         scale: `smoke`, `small` or `paper`.
         seed: what all randomness derives from.
+        steps: to how many of everything it was cut; None if it was not.
         seconds: how long this run took; what was kept from an earlier one took none.
         tables: our numbers, a list of flat rows for each name.
+        keys: the columns by which rows of a table belong together.
         published: the published numbers, or the claims of the text where there are only figures.
         checks: what the paper claims, and whether it holds.
         remarks: what a reader of the numbers must know, a sentence or two each.
@@ -43,8 +45,10 @@ class Reproduction(Value):
     paper: str
     scale: Scale
     seed: int
+    steps: int | None = None
     seconds: float
     tables: Tables
+    keys: dict[str, tuple[str, ...]] = {}
     published: Tables
     checks: tuple[Check, ...]
     remarks: tuple[str, ...] = ()
@@ -82,15 +86,20 @@ def reproduce(
         audits[name] = run(plan, Path(out) / name, workers=workers, progress=part, on_begin=begin)
         write_summary(Path(out) / name)
     tables = paper.tables(setup, Records(audits))
+    checks = paper.checks(tables)
+    # Reasons are those of whole runs at this scale: elsewhere the same check may fail for another one.
+    explained = order.scale == "small" and order.steps is None
     records = [record for each in audits.values() for record in each]
     return Reproduction(
         paper=paper.name,
         scale=order.scale,
         seed=order.seed,
+        steps=order.steps,
         seconds=time.monotonic() - started,
         tables=tables,
+        keys=dict(paper.keys),
         published=paper.published_tables(),
-        checks=tuple(paper.checks(tables)),
+        checks=tuple(paper.summary.explain(checks) if explained else checks),
         remarks=(*paper.remarks(order, setup), *_remarks(order, records)),
         failed=tuple(record for record in records if record.status is Status.FAILED),
     )

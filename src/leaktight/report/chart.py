@@ -21,6 +21,7 @@ _LETTER, _LINE = 6.3, 15
 """How wide a letter is on average, and how high a line, in pixels."""
 _LEFT, _RIGHT, _TOP, _TICKS, _TITLE = 46, 16, 26, 20, 18
 _GAP = 12
+_LEAST = 1e-300
 _LEGEND_SWATCH = 22
 _Height = Callable[[float], float]
 """From a value to its height on the screen."""
@@ -180,8 +181,11 @@ def scale(
         shown = ticks[:: math.ceil(len(ticks) / most)]
         return Scale(title, ticks[0][0], ticks[-1][0], shown, log=True)
     low, high = ends or (min(known), max(known))
-    if high <= low:
-        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+    # Numbers so small that a step between them would be zero are drawn as one.
+    if high - low < _LEAST:
+        low, high = (
+            value + sign * 0.5 * (abs(value) if abs(value) >= _LEAST else 1.0) for value, sign in ((low, -1), (high, 1))
+        )
     step = _step((high - low) / most)
     if ends is None:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)

@@ -12,6 +12,7 @@ from leaktight import __version__
 from leaktight.core.display import capital
 from leaktight.findings.audit_comparison import Comparison, Line
 from leaktight.findings.comparison_words import say_got, say_price, say_read, say_use
+from leaktight.report.frame import read_styles
 from leaktight.report.sheet import tone_of
 
 _HERE = Path(__file__).parent
@@ -30,7 +31,7 @@ def render_comparison(comparison: Comparison) -> str:
         "Changed": [_shown(comparison, line) for line in shared if line.changed],
         "The same": [_shown(comparison, line) for line in shared if not line.changed],
     }
-    style = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "compare.css"))
+    style = read_styles("palette", "page", "compare")
     return environment.get_template("compare.html").render(
         audits=comparison.audits,
         headline=comparison.headline,

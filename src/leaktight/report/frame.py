@@ -44,12 +44,17 @@ def frame(title: str, sections: Sequence[Section], banner: Banner, version: str,
             lead=lead,
             banner=banner,
             sections=[(section, Markup(_template(section).render(section.values))) for section in sections],  # noqa: S704
-            style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
+            style=Markup(read_styles("palette", "page", "chart")),  # noqa: S704
             script=Markup(script),  # noqa: S704
             policy=_policy(script),
             version=version,
         )
     )
+
+
+def read_styles(*names: str) -> str:
+    """Return style sheets of this folder, one after the other."""
+    return "".join((_HERE / f"{name}.css").read_text(encoding="utf-8") for name in names)
 
 
 def _template(section: Section) -> Template:

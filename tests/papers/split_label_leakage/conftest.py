@@ -29,6 +29,10 @@ def strength(cell: Cell) -> float:
     return {"none": 0.0, "max_norm": 0.5}[cell.defence.kind]
 
 
+MORE = {"gradient norm": 0, "direction": 0.01, "clustering": 0.05, "label posterior": 0.03}
+"""How much more each attack reads than the norm."""
+
+
 def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Split)
@@ -48,11 +52,14 @@ def _answer(cell: Cell) -> Record:
             for at, name in enumerate(names)
         ]
     elif cell.label != "utility":
-        leak = 1 - 0.5 * strength(cell) + {"gradient norm": 0, "direction": 0.01, "clustering": 0.05}[cell.label]
+        leak = 1 - 0.5 * strength(cell) + MORE[cell.label]
         for layer, less in ((None, 0.0), ("relu3", 0.01), ("relu2", 0.02), ("relu1", 0.03)):
             steps = tuple(leak - less + step / 1000 for step in range(cell.victims))
             found.append(Reading(name="leak_auc", value=leak - less, layer=layer, each=steps, chance=0.5))
             found.append(Reading(name="leak_auc_q95", value=leak - less + 0.02, layer=layer, chance=0.55 + less))
+        passes = -(-cell.victims // cell.scenario.steps_per_pass())
+        added = tuple(leak + number / 100 for number in range(1, passes + 1))
+        found.append(Reading(name="leak_auc_passes", value=added[-1], each=added))
     return Record(cell=cell, status=Status.DONE, readings=tuple(found))
 
 

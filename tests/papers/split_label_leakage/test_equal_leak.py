@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.papers import Check, Records, Row, Tables
-from leaktight.papers.row import number, rows_where
-from leaktight.papers.split_label_leakage import equal_leak
-from leaktight.papers.split_label_leakage.equal_leak import Setting, at_equal_leak
+from leaktight.papers.row import number
+from leaktight.papers.split_label_leakage import PAPER, equal_leak
+from leaktight.papers.split_label_leakage.audits import is_whole
+from leaktight.papers.split_label_leakage.equal_leak import Setting, at_equal_leak, at_equal_utility
 from leaktight.papers.split_label_leakage.scales import Study
 
 CURVE = [Setting(0.0, 1.0, 0.72), Setting(2.5, 0.8, 0.71), Setting(5.0, 0.6, 0.70), Setting(25.0, 0.52, 0.66)]
@@ -19,18 +20,53 @@ leak = st.floats(0, 1)
 
 
 def test_the_gain_must_be_positive_by_the_norm_and_by_the_strongest_attack(
-    tables: Tables, find_check: Callable[..., Check]
+    tables: Tables, only: Callable[..., Row], find_check: Callable[..., Check]
 ) -> None:
-    by_norm, by_strongest = (
-        f"Test AUC(sumKL L=0.4) - Test AUC(isotropic) at the {one}" for one in ("gradient norm", "strongest")
+    start = "Test AUC(sumKL L=0.4) - Test AUC(isotropic) at the"
+    by_norm, *by_strongest = (
+        f"{start} gradient norm attack's",
+        *(f"{start} strongest attack's equal leak AUC, {measure}" for measure in ("one message", "whole run")),
     )
-    rows_where(tables["equal_leak"], attack="gradient norm")[0]["gain"] = -0.001
-    rows_where(tables["equal_leak"], attack="strongest of these")[0]["gain"] = 0.001
+    only("equal_leak", attack="gradient norm", measure="one message")["gain"] = -0.001
+    for measure in ("one message", "whole run"):
+        only("equal_leak", attack="strongest of these", measure=measure)["gain"] = 0.001
     assert not find_check(by_norm).holds
-    assert find_check(by_strongest).holds
-    rows_where(tables["equal_leak"], attack="strongest of these")[0] |= {"gain_low": -0.002, "gain_high": 0.004}
-    check = find_check(by_strongest)
-    assert (check.low, check.high, check.undecided) == (-0.002, 0.004, True)
+    assert all(find_check(name).holds for name in by_strongest)
+    row = only("equal_leak", attack="strongest of these", measure="whole run")
+    row |= {"gain_low": -0.002, "gain_high": 0.004}
+    one, run = map(find_check, by_strongest)
+    assert (run.low, run.high, run.undecided) == (-0.002, 0.004, True)
+    assert not one.undecided
+
+
+def test_the_headline_is_what_leaks_less_at_equal_test_auc(tables: Tables) -> None:
+    first = tables["equal_leak"][0]
+    assert (first["measure"], first["attack"]) == ("whole run", "strongest of these")
+    # Both lose test AUC by strength alone, and leak by it.
+    assert number(first, "less_leak") == pytest.approx(0, abs=1e-9)
+    assert number(first, "isotropic_leak_auc") == number(first, "leak_auc") == pytest.approx(0.6 + 0.05 + 0.12)
+    name = PAPER.checks(tables)[0].name
+    assert name.startswith("Leak AUC(isotropic) - leak AUC(sumKL L=0.4) at equal test AUC, strongest attack, whole run")
+
+
+@pytest.mark.parametrize(
+    ("utility", "least"),
+    [(0.72, 1.0), (0.715, 0.9), (0.70, 0.6), (0.68, 0.56), (0.60, 0.52), (0.9, 1.0)],
+)
+def test_at_equal_test_auc_it_is_the_straight_line(utility: float, least: float) -> None:
+    assert at_equal_utility(CURVE, utility) == pytest.approx(least)
+
+
+def test_of_all_noise_that_keeps_as_much_that_which_leaks_least_counts() -> None:
+    bent = [Setting(0.0, 1.0, 0.7), Setting(1.0, 0.8, 0.6), Setting(2.0, 0.5, 0.72), Setting(3.0, 0.4, 0.5)]
+    assert at_equal_utility(bent, 0.72) == 0.5
+    assert at_equal_utility(bent, 0.61) == pytest.approx(0.45)
+
+
+def test_messages_are_added_up_only_where_all_are_attacked_and_rows_come_again(study: Study) -> None:
+    assert is_whole(study)
+    assert not is_whole(study.model_copy(update={"victims": 20}))
+    assert not is_whole(study.model_copy(update={"rounds": 5}))
 
 
 @pytest.mark.parametrize("leak", [1.0, 0.95, 0.8, 0.61, 0.6, 0.55, 0.52])
@@ -67,9 +103,11 @@ def test_a_curve_with_a_gap_is_not_compared_with(study: Study, answered: Callabl
 
 def test_isotropic_noise_is_compared_where_it_leaks_as_much(only: Callable[..., Row]) -> None:
     # Both leak by strength alone, so that the same leakage is at ratio 0.8 * 25, and costs the same.
-    for attack in ("gradient norm", "direction", "clustering", "strongest of these"):
-        assert number(only("equal_leak", attack=attack), "isotropic_ratio") == pytest.approx(20)
-        assert number(only("equal_leak", attack=attack), "gain") == pytest.approx(0, abs=1e-12)
+    for attack in ("gradient norm", "direction", "clustering", "label posterior", "strongest of these"):
+        for measure in ("one message", "whole run"):
+            row = only("equal_leak", attack=attack, measure=measure)
+            assert number(row, "isotropic_ratio") == pytest.approx(20)
+            assert number(row, "gain") == pytest.approx(0, abs=1e-12)
 
 
 @given(leaks=st.lists(leak, min_size=1, max_size=6), wanted=leak)

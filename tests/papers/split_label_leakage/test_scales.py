@@ -10,6 +10,7 @@ from leaktight.data import Criteo, RareDigit
 from leaktight.models.wide_deep import WideDeep
 from leaktight.papers import Order
 from leaktight.papers.split_label_leakage import PAPER
+from leaktight.papers.split_label_leakage.audits import make_scenario
 from leaktight.papers.split_label_leakage.scales import BOUNDS, RATIOS, missing_sets, studies
 
 
@@ -36,8 +37,15 @@ def test_small_has_three_seeds_and_all_bounds(sets: str) -> None:
         "Criteo, wide part on all",
         "Criteo, no wide part",
         "UCI credit",
+        "UCI credit, largest batch",
     ]
-    clicks, wide, deep, _ = found
+    clicks, wide, deep, credit, largest = found
+    assert [study.passes for study in found] == [20, 0, 0, 20, 0]
+    assert (largest.data, largest.label_party) == (credit.data, credit.label_party)
+    # The largest without repeated rows: all of them.
+    for study in (wide, largest):
+        rows = len(study.data.load().train)
+        assert make_scenario(study, study.data, rounds=1, moments=1).batch_size == rows < study.batch_size
     for study in found:
         assert study.seeds >= 3
         assert study.bounds == BOUNDS
@@ -55,9 +63,9 @@ def test_credit_may_be_missing_and_is_told(sets: str) -> None:
     order = Order(scale="small", data=sets)
     assert len(studies(order)) == 3
     assert missing_sets(order) == ["UCI credit"]
-    assert PAPER.remarks(order, PAPER.setup(order)) == [
-        "Left out, because the data folder has no such set: UCI credit."
-    ]
+    left_out, size, _ = PAPER.remarks(order, PAPER.setup(order))
+    assert left_out == "Left out, because the data folder has no such set: UCI credit."
+    assert size.startswith("The Criteo, wide part on all data have 120 training rows")
     assert missing_sets(Order()) == []
 
 
@@ -74,7 +82,7 @@ def test_the_full_experiment_has_the_settings_of_section_4(sets: str) -> None:
 
 def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:
     [full], [cut] = (studies(Order(scale="paper", data=sets, steps=steps)) for steps in (None, 1))
-    assert (cut.rounds, cut.epochs, cut.victims, cut.pause, cut.seeds) == (1, 0, 1, 1, 1)
+    assert (cut.rounds, cut.epochs, cut.victims, cut.pause, cut.seeds, cut.passes) == (1, 0, 1, 1, 1, 0)
     assert (cut.bounds, cut.ratios) == ((0.4,), (0.25, 5.0))
     assert (cut.network, cut.batch_size, cut.learning_rate) == (full.network, full.batch_size, full.learning_rate)
     assert isinstance(cut.data, Criteo)
@@ -88,6 +96,7 @@ def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:
 def test_cut_candidates_are_different_from_each_other() -> None:
     [cut] = studies(Order(steps=1))
     assert cut.candidates == (1,)
+    assert (cut.victims, cut.passes) == ("all", 2)
     [more] = studies(Order(steps=1000))
     [full] = studies(Order())
     assert (more.rounds, more.candidates, more.victims) == (full.rounds, full.candidates, full.victims)

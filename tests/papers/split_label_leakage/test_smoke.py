@@ -14,7 +14,7 @@ def test_every_table_is_full(smoke: Reproduction) -> None:
     for rows in smoke.tables.values():
         for row in rows:
             gaps = [name for name, value in row.items() if value is None and not name.endswith(("_low", "_high"))]
-            assert gaps == []
+            assert gaps == ([] if row["defence"].startswith("sumKL") or "passes" not in row else ["ceiling"])
 
 
 def test_labels_leak_at_the_cut_and_at_the_first_layer(smoke: Reproduction) -> None:
@@ -38,7 +38,7 @@ def test_positives_have_the_longer_gradients(smoke: Reproduction) -> None:
 
 
 def test_every_claim_is_answered(smoke: Reproduction) -> None:
-    assert len(smoke.checks) == 11
+    assert len(smoke.checks) == 16
     for check in smoke.checks:
         assert check.value is not None
 

@@ -30,6 +30,7 @@ from leaktight.papers.class_keys import (
     shared_keys,
 )
 from leaktight.papers.class_keys.scales import OLIVETTI, Scope, describe_cut, missing_sets, scope_of
+from leaktight.papers.class_keys.summary import SUMMARY
 from leaktight.papers.paper import Paper
 
 SCORED = (
@@ -87,4 +88,5 @@ PAPER: Paper[Scope] = Paper(
     cut=describe_cut,
     missing_sets=missing_sets,
     notes=_notes,
+    summary=SUMMARY,
 )

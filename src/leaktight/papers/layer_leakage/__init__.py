@@ -33,6 +33,7 @@ from leaktight.papers.layer_leakage import (
 )
 from leaktight.papers.layer_leakage.scales import Study, describe_cut, missing_sets, study_of
 from leaktight.papers.layer_leakage.sources import LFW
+from leaktight.papers.layer_leakage.summary import SUMMARY
 from leaktight.papers.paper import Paper
 
 INTERVALS = (
@@ -86,4 +87,5 @@ PAPER: Paper[Study] = Paper(
     cut=describe_cut,
     missing_sets=missing_sets,
     notes=_notes,
+    summary=SUMMARY,
 )

@@ -41,6 +41,7 @@ from leaktight.papers.polarization_network import (
 )
 from leaktight.papers.polarization_network.figures import sections
 from leaktight.papers.polarization_network.scales import Study, describe_cut, missing_sets, studies
+from leaktight.papers.polarization_network.summary import SUMMARY
 
 PAPER: Paper[Sequence[Study]] = Paper(
     name="polarization-network",
@@ -53,4 +54,5 @@ PAPER: Paper[Sequence[Study]] = Paper(
     cut=describe_cut,
     missing_sets=missing_sets,
     sections=sections,
+    summary=SUMMARY,
 )

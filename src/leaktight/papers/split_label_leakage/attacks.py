@@ -1,4 +1,4 @@
-"""Three attacks at the cut: what each makes of each defence; the paper has one of them."""
+"""Four attacks at the cut: what each makes of each defence; the paper has one of them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
             **over_seeds("leak_auc", audits.leak_values(study, records, name, attack, "leak_auc").values()),
             **over_seeds("leak_auc_q95", audits.leak_values(study, records, name, attack, audits.TAIL).values()),
             "chance": audits.chance(study, records, name, attack),
+            **over_seeds("leak_auc_run", audits.leaks(study, records, name, attack, audits.RUN).values()),
         }
         for study in studies
         for attack in audits.ATTACKS

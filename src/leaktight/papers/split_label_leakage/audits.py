@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from leaktight.core.metric import Reading
 from leaktight.data.source import Source
+from leaktight.findings.utility import price_of
 from leaktight.learning.optimiser import Adam
 from leaktight.learning.split import Split
 from leaktight.papers.paper import Plans
 from leaktight.papers.records import Readings, Records
+from leaktight.papers.row import Row, columns, over_seeds
 from leaktight.papers.split_label_leakage.mechanisms import (
     CLUSTERING,
     DIRECTION,
     NONE,
     NORM,
+    POSTERIOR,
     PROTECTED,
     attacks,
     defences,
@@ -26,14 +30,17 @@ from leaktight.probes import ClassGradients
 CLASSES = "class gradients"
 LOOKS = 4
 """After how many pauses Fig. 1 looks at the training."""
-ATTACKS = (NORM, DIRECTION, CLUSTERING)
+ATTACKS = (NORM, DIRECTION, CLUSTERING, POSTERIOR)
 STRONGEST = "strongest of these"
-TAIL = "leak_auc_q95"
+TAIL, PASSES = "leak_auc_q95", "leak_auc_passes"
+ONE, RUN = "one message", "whole run"
+MEASURES = {RUN: PASSES, ONE: TAIL}
+"""What leaks at the cut: by the scores of each row added up over all messages, and in the worst messages alone."""
 BySeed = Mapping[int, float]
 
 
 def plan_distributions(studies: Sequence[Study]) -> Plans:
-    """Look at the gradients of the middle layer at some moments of one training run (Fig. 1)."""
+    """Look at the gradients of the middle layer at some moments of a training run (Fig. 1)."""
     return {audit_name(study, "distributions"): _distributions(study) for study in studies}
 
 
@@ -58,19 +65,19 @@ def compared_defences(study: Study) -> list[str]:
     return list(defences(study.bounds, study.ratios))
 
 
-def at_look(study: Study, records: Records, defence: str, probe: str, name: str, look: int) -> float | None:
-    """Return a reading's value at a look of Fig. 1; None if the cell failed, or a look lacked one of the classes."""
+def at_look(study: Study, records: Records, defence: str, probe: str, name: str, look: int) -> list[float]:
+    """Return a reading's values at a look of Fig. 1, one for each seed that had both classes at all looks."""
     shown = defences(study.bounds, ())[defence]
-    cell = records.where(audit_name(study, "distributions"), label=probe, defence=shown)
-    reading = cell.done.reading(name, optional=True)
-    return reading.each[look] if reading and len(reading.each) == LOOKS + 1 else None
+    cells = records.where(audit_name(study, "distributions"), label=probe, defence=shown)
+    readings = cells.done.readings(name, optional=True).values()
+    return [reading.each[look] for reading in readings if len(reading.each) == LOOKS + 1]
 
 
 def leak_readings(
     study: Study, records: Records, defence: str, attack: str, name: str, layer: str | None = None
 ) -> Readings:
     """Return a reading of an attack of Fig. 2 for each seed that was done; None stands for the cut layer."""
-    return _runs(study, records, defence, attack).readings(name, layer=layer)
+    return _runs(study, records, defence, attack).readings(name, layer=layer, optional=name == PASSES)
 
 
 def leak_values(
@@ -87,18 +94,60 @@ def chance(study: Study, records: Records, defence: str, attack: str, layer: str
     return fmean(levels) if levels else None
 
 
-def tails(study: Study, records: Records, defence: str, attack: str) -> BySeed:
-    """Return the 95 % quantile of the leak AUC at the cut for each seed; of the strongest attack, the largest."""
+def leaks(study: Study, records: Records, defence: str, attack: str, measure: str = ONE) -> BySeed:
+    """Return what leaks at the cut by one of `MEASURES` for each seed; of the strongest attack, the largest."""
     if attack != STRONGEST:
-        return leak_values(study, records, defence, attack, TAIL)
-    each = [leak_values(study, records, defence, name, TAIL) for name in ATTACKS]
+        return leak_values(study, records, defence, attack, MEASURES[measure])
+    return strongest([leak_values(study, records, defence, name, MEASURES[measure]) for name in ATTACKS])
+
+
+def strongest(each: Sequence[BySeed]) -> BySeed:
+    """Return the largest number for each seed that all have.
+
+    Example:
+        >>> strongest([{0: 0.5, 1: 0.75}, {0: 0.625}])
+        {0: 0.625}
+    """
     return {seed: max(values[seed] for values in each) for seed in each[0] if all(seed in values for values in each)}
+
+
+def is_whole(study: Study) -> bool:
+    """Return whether every message is attacked, and every row comes again: only then scores of a run are added up."""
+    if study.victims != "all":
+        return False
+    scenario = make_scenario(study, study.data, rounds=study.rounds, moments=1)
+    return scenario.rounds >= 2 * scenario.steps_per_pass()
 
 
 def utility(study: Study, records: Records, defence: str, name: str = "auc") -> BySeed:
     """Return the test AUC, or the loss, at the end of the training run for each seed; one that diverged has none."""
-    readings = _runs(study, records, defence, NORM).readings(name, optional=True)
-    return {seed: reading.value for seed, reading in readings.items()}
+    return {seed: reading.value for seed, reading in _utilities(study, records, defence, name).items()}
+
+
+def price_columns(plain: Readings, under: Readings) -> Row:
+    """Return how much test AUC is lost, run by run, as columns.
+
+    The interval rests on the same test rows and on the seeds, where it is known which rows were ranked how; else on the
+    seeds alone.
+
+    Args:
+        plain: the test AUC of each seed without protection.
+        under: that under a defence.
+    """
+    trainings: list[tuple[Reading, Reading]] = [(plain[seed], under[seed]) for seed in plain if seed in under]
+    price = price_of(trainings) if trainings else None
+    if price is not None and price.paired:
+        return columns("lost_auc", price)
+    return over_seeds("lost_auc", (one.value - other.value for one, other in trainings))
+
+
+def price(study: Study, records: Records, defence: str) -> Row:
+    """Return how much test AUC a defence of Fig. 2 costs, as columns."""
+    return price_columns(*(_utilities(study, records, name, "auc") for name in (NONE, defence)))
+
+
+def _utilities(study: Study, records: Records, defence: str, name: str) -> Readings:
+    return _runs(study, records, defence, NORM).readings(name, optional=True)
 
 
 def differences(one: BySeed, other: BySeed) -> list[float]:
@@ -147,7 +196,7 @@ def _distributions(study: Study) -> Plan:
         scenarios={"cut in the middle": scenario},
         defences=(defences(study.bounds, ())[PROTECTED],),
         probes={NORM: attacks()[NORM], CLASSES: ClassGradients()},
-        grid=Grid(seeds=(study.seed,), stages=("training",), batch_sizes=(scenario.batch_size,), victims=looks),
+        grid=Grid(seeds=seeds_of(study), stages=("training",), batch_sizes=(scenario.batch_size,), victims=looks),
     )
 
 
@@ -165,6 +214,6 @@ def _leak(study: Study) -> Plan:
             seeds=seeds_of(study),
             stages=("training",),
             batch_sizes=(scenario.batch_size,),
-            victims=min(study.victims, most),
+            victims="all" if study.victims == "all" else min(study.victims, most),
         ),
     )

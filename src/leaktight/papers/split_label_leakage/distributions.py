@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from leaktight.core.metric import Reading
 from leaktight.papers.check import Check, above, within
+from leaktight.papers.comparison import difference, farthest, lowest, relative
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, number, rows_where
+from leaktight.papers.row import Row, claims, groups, over_seeds, reading_of, rows_where
 from leaktight.papers.split_label_leakage.audits import CLASSES, LOOKS, at_look, plan_distributions
 from leaktight.papers.split_label_leakage.mechanisms import NONE, PROTECTED
 from leaktight.papers.split_label_leakage.scales import Study
@@ -30,11 +32,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
             "defence": name,
             "moment": look,
             "label": label,
-            **{
-                f"{measure}_q{share}": at_look(study, records, name, CLASSES, f"{measure}_{label}_q{share}", look)
-                for measure in MEASURES
-                for share in (5, 50, 95)
-            },
+            **_quantiles(study, records, name, look, label),
         }
         for study in studies
         for name in (NONE, PROTECTED)
@@ -50,25 +48,39 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     ]
 
 
+def _quantiles(study: Study, records: Records, defence: str, look: int, label: str) -> Row:
+    row: Row = {}
+    for measure in MEASURES:
+        for share in (5, 50, 95):
+            values = at_look(study, records, defence, CLASSES, f"{measure}_{label}_q{share}", look)
+            row |= over_seeds(f"{measure}_q{share}", values)
+    return row
+
+
 def _checks(rows: Sequence[Row], name: str) -> list[Check]:
     gaps, orders = [], []
     for moment in dict.fromkeys(row["moment"] for row in rows):
         negative, positive = (next(iter(rows_where(rows, moment=moment, label=label)), {}) for label in LABELS)
-        errors = number(negative, "error_q50"), number(positive, "error_q50")
-        slopes = number(negative, "slope_q50"), number(positive, "slope_q50")
-        if errors[0] is not None and errors[1] is not None:
-            gaps.append(errors[1] - errors[0])
-        if slopes[0] and slopes[1]:
-            orders.append(math.log10(slopes[1] / slopes[0]))
+        gaps.append(difference(*(reading_of(row, "error_q50") for row in (positive, negative))))
+        orders.append(_order(relative(*(reading_of(row, "slope_q50") for row in (positive, negative)))))
     where = f"medians at the moment where it is {{}}, unprotected, {name}"
     return [
-        above(f"Error(positives) - error(negatives), {where.format('least')}", min(gaps, default=None), 0),
+        above(f"Error(positives) - error(negatives), {where.format('least')}", lowest(gaps), 0),
         within(
             f"log10(slope(positives) / slope(negatives)), {where.format('farthest from 0')}",
-            max(orders, key=abs, default=None),
+            farthest(orders),
             1,
         ),
     ]
+
+
+def _order(excess: Reading | None) -> Reading | None:
+    """Return the logarithm of a ratio to the base 10, of the share by which it is above 1."""
+    if excess is None:
+        return None
+    ends = (None if end is None else math.log10(1 + end) for end in (excess.value, excess.low, excess.high))
+    value, low, high = ends
+    return None if value is None else Reading(name=excess.name, value=value, low=low, high=high)
 
 
 EXPERIMENT = Experiment(

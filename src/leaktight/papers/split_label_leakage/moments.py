@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row
+from leaktight.papers.row import Row, over_seeds
 from leaktight.papers.split_label_leakage.audits import LOOKS, at_look, plan_distributions
 from leaktight.papers.split_label_leakage.mechanisms import NONE, NORM, PROTECTED
 from leaktight.papers.split_label_leakage.scales import CRITEO_ALL, Study
@@ -28,7 +28,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
             "defence": name,
             "moment": look,
             "step": look * study.pause,
-            "leak_auc": at_look(study, records, name, NORM, "leak_auc", look),
+            **over_seeds("leak_auc", at_look(study, records, name, NORM, "leak_auc", look)),
         }
         for study in studies
         for name in (NONE, PROTECTED)

@@ -1,4 +1,4 @@
-"""Test AUC beside leakage for every defence (Fig. 2c); leakage is the 95 % quantile at the cut."""
+"""Test AUC beside leakage for every defence (Fig. 2c): the 95 % quantile at the cut, and all messages added up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, groups, over_seeds, value_at
 from leaktight.papers.split_label_leakage import audits
-from leaktight.papers.split_label_leakage.mechanisms import NONE, PROTECTED
+from leaktight.papers.split_label_leakage.mechanisms import PROTECTED
 from leaktight.papers.split_label_leakage.scales import Study
 
 LOST = 0.02
@@ -17,7 +17,7 @@ LOST = 0.02
 COLUMNS = dict(
     zip(
         (*audits.ATTACKS, audits.STRONGEST),
-        ("norm_q95", "direction_q95", "clustering_q95", "strongest_q95"),
+        ("norm_q95", "direction_q95", "clustering_q95", "posterior_q95", "strongest_q95"),
         strict=True,
     )
 )
@@ -43,17 +43,16 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 
 def _row(study: Study, records: Records, name: str) -> Row:
-    plain, under = audits.utility(study, records, NONE), audits.utility(study, records, name)
     row: Row = {
         "data_set": study.name,
         "defence": name,
-        **over_seeds("test_auc", under.values()),
-        **over_seeds("lost_auc", audits.differences(plain, under)),
+        **over_seeds("test_auc", audits.utility(study, records, name).values()),
+        **audits.price(study, records, name),
         **over_seeds("training_loss", audits.utility(study, records, name, "training_loss").values()),
     }
     for attack, column in COLUMNS.items():
-        row |= over_seeds(column, audits.tails(study, records, name, attack).values())
-    return row
+        row |= over_seeds(column, audits.leaks(study, records, name, attack).values())
+    return row | over_seeds("strongest_run", audits.leaks(study, records, name, audits.STRONGEST, audits.RUN).values())
 
 
 EXPERIMENT = Experiment(

@@ -34,6 +34,7 @@ from leaktight.papers.transformation_search import (
 )
 from leaktight.papers.transformation_search.scales import RESNET, Study, describe_cut, study_of
 from leaktight.papers.transformation_search.searches import prepare
+from leaktight.papers.transformation_search.summary import SUMMARY
 
 INTERVALS = (
     "Intervals are over training runs where there are two or more seeds, and those of a drop or a change compare runs "
@@ -91,4 +92,5 @@ PAPER: Paper[Study] = Paper(
     cut=describe_cut,
     notes=_notes,
     prepare=prepare,
+    summary=SUMMARY,
 )

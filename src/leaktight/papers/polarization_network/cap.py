@@ -153,7 +153,8 @@ def _row(
     stage, batch_size, noise, alpha2 = setting
     members = sweep_mechanisms(noise, alpha2).items()
     wanted = [(strength, defence) for (name, strength), defence in members if name == mechanism]
-    points, raw = [], []
+    points: list[Point] = []
+    raw: list[Point] = []
     for strength, defence in wanted:
         trained = audits.accuracy(study, records, defence)
         reached = (

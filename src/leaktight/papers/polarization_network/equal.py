@@ -76,23 +76,24 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 
 Place = Callable[[Row], float | None]
+Level = tuple[str, float, Place, float | None]
+"""How curves are compared: at which level of what, where a row lies on that axis, and what is wanted there."""
 
 
-def _levels(bare: Reading | None) -> list[tuple[str, float, Place, float | None]]:
-    """Return how curves are compared: at which level of what, where a row lies on that axis, and what is wanted."""
+def _levels(bare: Reading | None) -> list[Level]:
+    """Return the levels at which curves are compared."""
 
     def ratio(row: Row) -> float | None:
         value = number(row, "ratio")
         return None if value is None or value <= 0 else math.log(value)
 
-    by_ratio: list[tuple[str, float, Place, float | None]] = [
-        (BY_RATIO, level, ratio, math.log(level)) for level in RATIOS
-    ]
-    wanted = None if bare is None else bare.value
-    return by_ratio + [
-        (BY_ACCURACY, loss, lambda row: number(row, "accuracy"), None if wanted is None else wanted - loss)
-        for loss in LOSSES
-    ]
+    def kept(row: Row) -> float | None:
+        return number(row, "accuracy")
+
+    levels: list[Level] = [(BY_RATIO, level, ratio, math.log(level)) for level in RATIOS]
+    for loss in LOSSES:
+        levels.append((BY_ACCURACY, loss, kept, None if bare is None else bare.value - loss))
+    return levels
 
 
 def _at(curve: Sequence[Row], place: Place, wanted: float | None) -> Row:

@@ -67,7 +67,8 @@ def summary_bars(ours: Sequence[Row], published: Sequence[Row]) -> list[Figure]:
 
 def _bars(rows: Sequence[Row], known: Sequence[Row], aim: str) -> Panel | None:
     own = rows_where(rows, attack=aim)
-    series, ends = [], [0.0]
+    series: list[Series] = []
+    ends = [0.0]
     for name, (colour, beside, strongest) in BARS.items():
         drawn = False
         for place, mechanism in enumerate(NAMES):

@@ -90,10 +90,11 @@ def _levels(bare: Reading | None) -> list[Level]:
     def kept(row: Row) -> float | None:
         return number(row, "accuracy")
 
-    levels: list[Level] = [(BY_RATIO, level, ratio, math.log(level)) for level in RATIOS]
-    for loss in LOSSES:
-        levels.append((BY_ACCURACY, loss, kept, None if bare is None else bare.value - loss))
-    return levels
+    by_ratio: list[Level] = [(BY_RATIO, level, ratio, math.log(level)) for level in RATIOS]
+    by_accuracy: list[Level] = [
+        (BY_ACCURACY, loss, kept, None if bare is None else bare.value - loss) for loss in LOSSES
+    ]
+    return by_ratio + by_accuracy
 
 
 def _at(curve: Sequence[Row], place: Place, wanted: float | None) -> Row:

@@ -250,6 +250,8 @@ def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Ca
     assert "A simple attack, which a strong one should beat." in leaktight("explain", "analytic").out
     assert "a kind of data" in leaktight("explain", "federated").out
     assert "A high value means more leakage." in leaktight("explain", "psnr").out
+    opened = " ".join(leaktight("explain", "polarization").out.split())
+    assert "Leaves open: A linear first layer with bias gives a single example away exactly" in opened
 
 
 def test_a_preset_is_explained_by_what_it_is(leaktight: Call) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from leaktight.core.channel import Belief, push_all
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
@@ -259,3 +260,34 @@ def test_any_body_and_head_will_do() -> None:
 def test_absurd_settings_are_refused(field: str, value: float) -> None:
     with pytest.raises(InvalidValue, match=f"`{field}` of polarization must be"):
         Polarization.model_validate({field: value})
+
+
+def test_the_hardened_variant_adds_noise_to_the_public_head_alone() -> None:
+    defence = Polarization(alpha2=0.1, bits=4, head_noise=0.5)
+    defended, local = own(defence)
+    clean = gradient(defended, defended.model.tensors(), batch())
+    first, second = (defence.on_gradient(clean, local).tensors for _ in range(2))
+    for name, tensor in clean.tensors.items():
+        if name.startswith("head.public."):
+            assert 0 < (first[name] - tensor).std().item() < 1.5
+            assert not torch.equal(first[name], second[name])
+        else:
+            assert torch.equal(first[name], tensor)
+    assert defence.redraws
+    assert not Polarization().redraws
+    assert Polarization().on_gradient(clean, local) is clean
+    assert "head_noise" not in Polarization().to_dict()
+
+
+def test_the_hardened_variant_states_its_noise_for_both_names_of_the_head() -> None:
+    stages = Polarization(head_noise=0.5).channel(task()).step
+    names = ("body.conv1.weight", "head.weight", "head.public.weight")
+    belief = push_all(stages, Belief({name: torch.zeros(2) for name in names}))
+    assert [belief.noise_of(name).variance for name in names] == [0.0, 0.25, 0.25]
+    assert Polarization().channel(task()).step == ()
+
+
+def test_it_says_what_it_leaves_open() -> None:
+    said = " ".join(Polarization.leaves_open)
+    assert all(word in said for word in ("labels", "features", "linear first layer"))
+    assert "What it leaves open" in (Polarization.__doc__ or "")

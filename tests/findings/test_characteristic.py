@@ -1,9 +1,10 @@
 import pytest
 
 from leaktight.core.defence import Chain
+from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.findings.characteristic import Spot, curves_of, leading_curves
+from leaktight.findings.characteristic import Spot, curves_of, leading_curves, ratio_of
 from leaktight.findings.kind import distances
 from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
@@ -136,3 +137,15 @@ def test_a_distance_is_taken_against_the_raw_examples(made):
     row = rows_of([made.record(labels=0.25, extra=made.characteristic(3.0, 0.5))])[0]
     assert Spot(1.0, row).distance("reconstruction").against == "raw"
     assert Spot(1.0, row).distance("tracing") is None
+
+
+def test_the_paper_s_ratio_goes_before_those_over_more_tensors(made):
+    ratios = [
+        Reading(name=name, value=value)
+        for name, value in (("gradient_ratio", 1.5), ("bias_ratio", 0.5), ("body_ratio", 1.0))
+    ]
+    assert ratio_of(ratios).name == "bias_ratio"
+    assert ratio_of([ratios[0], ratios[2]]).name == "body_ratio"
+    assert ratio_of(ratios[:1]).name == "gradient_ratio"
+    assert ratio_of([]) is None
+    assert ratio_of([Reading(name="bias_ratio", value=0.5, layer="body.0")]) is None

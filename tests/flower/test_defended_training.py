@@ -9,8 +9,11 @@ from torch import nn
 from leaktight.core.budget import budgets_of
 from leaktight.core.defence import Chain
 from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.task import Batch
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, LayerGuard, Polarization, TopK, Transformation
 from leaktight.flower import defend_training, notes_of
+from leaktight.learning import Adam, Sgd
+from leaktight.learning.gradient import gradient
 
 INPUTS = torch.rand(6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
@@ -68,6 +71,27 @@ def test_the_private_head_of_polarization_stays_and_goes_on(by_hand):
     ]
     assert first.keys() == second.keys() == {"head.private.weight", "head.private.bias"}
     assert not torch.equal(first["head.private.weight"], second["head.private.weight"])
+
+
+@pytest.mark.parametrize("optimiser", [Sgd(learning_rate=0.2, momentum=0.5), Adam(learning_rate=0.01)], ids=str)
+def test_the_private_head_follows_the_rule_of_every_participant(by_hand, optimiser):
+    """As in a client of ours: the settings of one optimiser, moments that start from zero in every message."""
+    defence, net = Polarization(alpha2=0.5, bits=4), network()
+    own = defend_training(defence, net, by_hand.context(), LABELS, (1, 4, 4), optimiser=optimiser)
+    before = {name: own.task.model.tensors()[name].clone() for name in ("head.private.weight", "head.private.bias")}
+    public = {own.task.wire(name): t for name, t in own.task.model.tensors().items() if own.task.wire(name)}
+    leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in before.items()}
+    steps = optimiser.at(0).over(leaves.values())
+    for _ in range(3):
+        own.backward(INPUTS, LABELS)
+        parameters = own.task.model_parameters(public, {name: leaf.detach() for name, leaf in leaves.items()})
+        found = gradient(own.task, parameters, Batch(INPUTS, LABELS)).tensors
+        for name, leaf in leaves.items():
+            leaf.grad = found[name].detach()
+        steps.step()
+    for name, leaf in leaves.items():
+        torch.testing.assert_close(own.local.memory["private"][name], leaf.detach())
+        assert not torch.equal(leaf, before[name])
 
 
 def test_the_budget_of_dp_sgd_adds_up_over_messages(by_hand):

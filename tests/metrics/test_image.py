@@ -108,3 +108,10 @@ def test_what_is_clipped_is_clipped_before_it_is_paired(ground_truths, reconstru
     assert clipped == pytest.approx(rmse_relative(on_screen(guess), truth).tolist())
     raw = relative(guess, truth, ground_truths, reconstruction, clip=False)
     assert raw == pytest.approx(rmse_relative(guess.flip(0), truth).tolist())
+
+
+def test_the_two_errors_have_names_of_their_own(ground_truths, reconstruction) -> None:
+    guess, truth = reconstruction([torch.full((1, 3, 4, 4), 2.0)]), ground_truths([torch.ones(1, 3, 4, 4)])
+    names = [RelativeRMSE(clip=clip).grade(guess, truth, stream(0))[0].name for clip in (True, False)]
+    assert names == ["rmse_relative", "rmse_unclipped"]
+    assert set(names) == set(RelativeRMSE.quantities())

@@ -14,8 +14,12 @@ from leaktight.core.attack import Guess, Scores
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.random import stream
+from leaktight.core.task import Batch
 from leaktight.defences import GaussianNoise, TopK, Withhold
 from leaktight.metrics.perturbation import (
+    BIAS_RATIO,
+    BODY_RATIO,
+    RATIO,
     RATIO_CAP,
     LinearSystem,
     Perturbation,
@@ -27,13 +31,15 @@ from leaktight.statistics.interval import wilson
 from leaktight.testing.toys import toy_run
 from leaktight.testing.values import check_value
 
+RATIOS = (RATIO, BODY_RATIO, BIAS_RATIO)
+
 
 @pytest.fixture
 def truths(ground_truths):
     """Return one truth for each pair of plain and sent tensors."""
 
     def make(*pairs):
-        made = ground_truths([torch.zeros(1, 4)] * len(pairs))
+        made = ground_truths([torch.zeros(1, 1)] * len(pairs))
         found = []
         for number, (ground_truth, (plain, sent)) in enumerate(zip(made, pairs, strict=True)):
             message = Message(Kind.GRADIENT, f"client-{number}", "server", 0, sent)
@@ -84,7 +90,7 @@ def test_a_first_layer_that_was_withheld_leaves_the_theorem_silent(truths, withh
     plain = {**layer([1.0, 2.0], [[3.0], [4.0]]), **layer([1.0], [[1.0, 1.0]], "head")}
     sent = {name: tensor for name, tensor in plain.items() if name not in withheld}
     zeroed = {name: torch.zeros_like(tensor) if name in withheld else tensor for name, tensor in plain.items()}
-    one, other = (LinearSystem.of(plain, each) for each in (sent, zeroed))
+    one, other = (LinearSystem.of(plain, each, 1) for each in (sent, zeroed))
     assert all(torch.equal(vars(one)[name], vars(other)[name]) for name in vars(one))
     assert (one.condition(), one.bound()) == (1, math.inf)
     readings = graded(truths((plain, sent)))
@@ -93,8 +99,8 @@ def test_a_first_layer_that_was_withheld_leaves_the_theorem_silent(truths, withh
 
 
 def test_a_run_with_a_withheld_layer_is_graded():
-    run = toy_run(Withhold(layers=("head",)))
-    plain = toy_run()
+    run = toy_run(Withhold(layers=("head",)), batch_size=1)
+    plain = toy_run(batch_size=1)
     truth = [
         dataclasses.replace(ground_truth, plain=plain.truths[key].sent) for key, ground_truth in run.truths.items()
     ]
@@ -172,7 +178,7 @@ def test_a_training_that_diverged_gives_no_number(truths, broken):
     plain, sent = layer([1.0], [[1.0]]), layer([broken], [[1.0]])
     assert graded(truths((plain, sent), (sent, plain))) == {}
     assert set(graded(truths((plain, sent), (plain, layer([1.5], [[1.0]]))))) == {
-        "gradient_ratio",
+        *RATIOS,
         "theorem_condition",
         "theorem_bound",
     }
@@ -183,23 +189,60 @@ def test_the_first_layer_with_weight_and_bias_is_taken():
         "norm.weight": torch.ones(2),
         "norm.bias": torch.ones(2),
         "bare.weight": torch.ones(2, 2),
-        "conv.weight": torch.ones(3, 2, 5, 5),
-        "conv.bias": torch.full((3,), 7.0),
+        "linear.weight": torch.ones(3, 50),
+        "linear.bias": torch.full((3,), 7.0),
         **layer([1.0], [[1.0]], "head"),
     }
     sent = {name: tensor + 1 for name, tensor in plain.items()}
-    system = LinearSystem.of(plain, sent)
+    system = LinearSystem.of(plain, sent, 50)
     assert system.bias.tolist() == [7, 7, 7]
     assert system.bias_change.tolist() == [1, 1, 1]
     assert system.weight.shape == system.weight_change.shape == (3, 50)
-    assert LinearSystem.of({"norm.weight": torch.ones(2), "norm.bias": torch.ones(2)}, sent) is None
+    assert LinearSystem.of({"norm.weight": torch.ones(2), "norm.bias": torch.ones(2)}, sent, 50) is None
+
+
+def test_a_layer_whose_system_the_example_does_not_solve_says_nothing_of_it():
+    """A convolution, or a linear layer that sees other than the example: a later linear layer is not taken instead."""
+    linear = layer([1.0], [[1.0, 1.0]], "body.1")
+    convolution = {"body.0.weight": torch.ones(3, 2, 5, 5), "body.0.bias": torch.ones(3), **linear}
+    sent = {name: tensor + 1 for name, tensor in convolution.items()}
+    assert LinearSystem.of(convolution, sent, 2) is None
+    assert LinearSystem.of(linear, sent, 3) is None
+    assert LinearSystem.of(linear, sent, 2) is not None
+
+
+def test_the_theorem_is_read_for_one_step_on_one_example_alone(truths):
+    plain, sent = layer([1.0], [[1.0]]), layer([1.1], [[1.0]])
+    [one] = truths((plain, sent))
+    two = dataclasses.replace(one, raw=Batch(torch.zeros(2, 1), torch.zeros(2, dtype=torch.long)))
+    steps = dataclasses.replace(one, sent=dataclasses.replace(one.sent, facts={"local_steps": 2.0}))
+    assert "theorem_condition" in graded((one,))
+    for several in (two, steps):
+        assert graded((several,)).keys() == set(RATIOS)
+
+
+def test_each_ratio_is_over_its_own_tensors(truths):
+    plain = {
+        "body.a.weight": torch.tensor([3.0]),
+        "body.a.bias": torch.tensor([4.0]),
+        "head.bias": torch.tensor([12.0]),
+    }
+    sent = {"body.a.weight": torch.tensor([6.0]), "body.a.bias": torch.tensor([8.0]), "head.bias": torch.tensor([12.0])}
+    readings = graded(truths((plain, sent)))
+    assert {name: readings[name].value for name in RATIOS} == pytest.approx(
+        {"gradient_ratio": 13 / 5, "body_ratio": 1.0, "bias_ratio": 1.0}
+    )
+    only_weights = graded(truths((plain, {**plain, "body.a.weight": torch.tensor([4.0])})))
+    assert only_weights.keys() & set(RATIOS) == {"gradient_ratio", "body_ratio"}
+    assert only_weights["body_ratio"].value == pytest.approx(5.0)
 
 
 def test_the_system_of_one_example_is_solved_by_that_example():
     """Eq. 8: for a batch of one the first layer's weight gradient is its bias gradient times the input."""
     run = toy_run(rounds=1, batch_size=1)
     (ground_truth,) = run.truths.values()
-    system = LinearSystem.of(ground_truth.sent.tensors, ground_truth.sent.tensors)
+    tensors = ground_truth.sent.tensors
+    system = LinearSystem.of(tensors, tensors, ground_truth.raw.inputs[0].numel())
     solution = system.weight / system.bias[:, None]
     assert torch.allclose(solution, ground_truth.raw.inputs.flatten(1).double().expand_as(solution), atol=1e-5)
     assert system.condition() == 0
@@ -257,7 +300,7 @@ def test_a_row_without_a_bias_gradient_is_left_out_of_the_system(truths):
 
 def test_a_layer_without_any_bias_gradient_says_nothing(truths):
     readings = graded(truths((layer([0.0], [[1.0]]), layer([0.5], [[2.0]]))))
-    assert readings.keys() == {"gradient_ratio"}
+    assert readings.keys() == set(RATIOS)
 
 
 def test_the_condition_is_a_share_and_the_bound_a_median_over_where_it_holds(truths):

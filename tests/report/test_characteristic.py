@@ -69,6 +69,19 @@ def test_best_is_what_no_other_interval_reaches(made, page):
     assert [line["cells"][0][1] for line in table["lines"]] == ["", ""]
 
 
+def test_defences_that_were_swept_over_other_regions_are_not_ranked(made, page, report):
+    good = [made.record(GaussianNoise(std=std), extra=made.characteristic(3.0, 0.9)) for std in (0.1, 1.0)]
+    poor = [
+        made.record(LaplaceNoise(scale=scale), extra=made.characteristic(ratio, 0.1))
+        for scale, ratio in ((0.1, 30.0), (1.0, 3.0))
+    ]
+    (table,) = cap_tables(page(good + poor).summary.curves)
+    assert [line["cells"][0][1] for line in table["lines"]] == ["", ""]
+    assert table["unlike"]
+    assert "so none is marked: their strengths lie in other regions" in text_of(report(good + poor))
+    assert "so none is marked" not in text_of(report(made.sweep()))
+
+
 def test_the_attack_that_lowers_cap_most_counts(made, page):
     def weaker(reading):
         return reading.model_copy(update={"value": 9.0}) if reading.name == "rmse_relative" else reading

@@ -9,14 +9,14 @@ from PIL import Image
 from leaktight import models
 from leaktight.attacks import preset
 from leaktight.captures import Captured
-from leaktight.core.defence import Undefended
+from leaktight.core.defence import Chain, Undefended
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
-from leaktight.defences import DPSGD, GaussianNoise, TopK, Transformation
+from leaktight.defences import DPSGD, GaussianNoise, Polarization, TopK, Transformation
 from leaktight.findings.column import format_reading
 from leaktight.findings.redaction import number_seeds, redact_records, without_places, without_seeds
 from leaktight.learning.federated import Federated
@@ -196,6 +196,14 @@ def test_an_attacker_who_takes_part_knows_the_defence_and_nobody_is_denied_what_
     assert told["withheld"] == ["the true labels behind each message"]
     [threat] = threat_section(page([made.record()])).values["threats"]
     assert not any("class keys" in words for words in threat["words"]["withheld"])
+
+
+def test_what_a_defence_leaves_open_by_design_is_said_whatever_was_measured(page, made, report):
+    chain = Chain(links=(Polarization(), GaussianNoise()))
+    opened = threat_section(page([made.record(), made.record(chain)])).values["open"]
+    assert opened == {"Polarization network": Polarization.leaves_open}
+    assert "A linear first layer with bias gives a single example away exactly" in report([made.record(chain)])
+    assert threat_section(page([made.record(GaussianNoise())])).values["open"] == {}
 
 
 def test_controls_are_named_among_the_parameters(page, made):

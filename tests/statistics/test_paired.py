@@ -180,3 +180,13 @@ def test_other_rows_are_refused():
             paired_interval(pairs, values)
     with pytest.raises(InvalidValue, match="the same rows twice"):
         newcombe(torch.ones(3), torch.ones(2))
+
+
+def test_shares_have_the_interval_of_their_mean_difference():
+    rng = torch.Generator().manual_seed(0)
+    one, other = torch.rand(2, 400, generator=rng).double()
+    pair = Outcomes("shares", (one,)), Outcomes("shares", (other,))
+    difference = (one - other).mean().item()
+    low, high = paired_interval([pair], [difference])
+    assert (high - low) / 2 == pytest.approx(1.96 * (one - other).std().item() / 20, rel=1e-3)
+    assert (low + high) / 2 == pytest.approx(difference)

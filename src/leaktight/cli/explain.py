@@ -78,6 +78,8 @@ def facts(made: type[Any], value: Registered | None = None) -> Iterator[str]:
         way = "more" if made.strength.stronger == "up" else "less"
         off = "" if made.strength.off is None else f", {made.strength.off:g} is off"
         yield f"Strength: `{made.strength.field}`; {way} is stronger{off}. A list of values in a plan sweeps it."
+    if issubclass(made, Defence):
+        yield from (f"Leaves open: {sentence}" for sentence in made.leaves_open)
     if issubclass(made, Attack):
         claims = " and ".join(sorted(made.claims)) or "nothing"
         yield f"Claims: {claims}.{' A simple attack, which a strong one should beat.' if made.simple else ''}"

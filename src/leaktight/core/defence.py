@@ -83,6 +83,8 @@ class Defence(Registered):
 
     False of messages that were captured elsewhere: nobody knows what was done to them.
     """
+    leaves_open: ClassVar[tuple[str, ...]] = ()
+    """What an attacker still gets by design, a sentence each, where that was checked; `explain` and reports say it."""
 
     @property
     def per_example(self) -> bool:

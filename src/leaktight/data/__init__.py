@@ -18,6 +18,7 @@ from leaktight.data.npz import Npz
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
 from leaktight.data.source import Data, Source
+from leaktight.data.svhn import Svhn
 from leaktight.data.table import Csv
 from leaktight.data.test_part import TestPart
 from leaktight.data.text import from_text
@@ -47,6 +48,7 @@ __all__ = [
     "Photos",
     "RareDigit",
     "Source",
+    "Svhn",
     "TestPart",
     "from_text",
 ]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
 from leaktight.findings.kind import distances
-from leaktight.findings.rows import RATIO, Row
+from leaktight.findings.rows import RATIOS, Row
 from leaktight.findings.sweep import Sweep, sweeps
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
@@ -34,8 +34,11 @@ class Spot:
 
     @property
     def ratio(self) -> Reading | None:
-        """The size of the gradient beside what the defence made of it, ||B|| / ||E_B||; None in records without it."""
-        return self.row.reading(RATIO)
+        """The size of the gradient beside what the defence added to it, ||B|| / ||E_B||; None in records without it.
+
+        It is the paper's, over biases; where a defence leaves these alone, that over the body or the whole message.
+        """
+        return ratio_of(self.row.readings)
 
     @property
     def region(self) -> Region | None:
@@ -74,6 +77,12 @@ class Curve:
     spots: tuple[Spot, ...]
     base: Row | None
     caps: Mapping[str, Reading]
+
+
+def ratio_of(readings: Iterable[Reading]) -> Reading | None:
+    """Return the paper's ratio of those that were read, or the next best; None if there is none."""
+    by_name = {reading.name: reading for reading in readings if reading.layer is None}
+    return next((by_name[name] for name in RATIOS if name in by_name), None)
 
 
 def curves_of(rows: Sequence[Row]) -> tuple[Curve, ...]:

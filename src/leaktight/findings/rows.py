@@ -23,10 +23,12 @@ from leaktight.findings.column import NOTHING
 from leaktight.findings.display import label_of, name_of, rank, setting
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.utility import Price, ignorance, is_utility, price_of, utility_of
+from leaktight.metrics.perturbation import BIAS_RATIO, BODY_RATIO, RATIO
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
 from leaktight.statistics.pooling import low, pool
 
-RATIO = "gradient_ratio"
+RATIOS = (BIAS_RATIO, BODY_RATIO, RATIO)
+"""What was sent beside what a defence added to it: over the biases, which is the paper's, the body, and all tensors."""
 UNTRAINED = "the model was not trained (0 rounds)"
 
 Against = Literal["raw", "used"]
@@ -350,7 +352,7 @@ def _pool(readings: Sequence[Reading]) -> Reading:
     What became of each test row has done its part.
     """
     readings = [reading.without_outcomes() for reading in readings]
-    if len(readings) == 1 or readings[0].name != RATIO or min(map(low, readings)) <= 0:
+    if len(readings) == 1 or readings[0].name not in RATIOS or min(map(low, readings)) <= 0:
         return pool(readings)
     return over(pool([over(one, math.log) for one in readings]), math.exp)
 

@@ -20,8 +20,10 @@ from leaktight.flower.codec import record_of
 from leaktight.flower.defence_memory import begins_run, load_memory, make_state_folder, save_memory
 from leaktight.flower.protect import warn_conflicts
 from leaktight.learning.gradient import gradient, require_each_once
+from leaktight.learning.optimiser import Optimiser, Sgd
 
 _PRIVATE = "private"
+_SLOW = Sgd(learning_rate=0.01)
 
 
 @dataclasses.dataclass
@@ -34,7 +36,8 @@ class DefendedTraining:
         context: the node's context, in whose state memory and notes are kept.
         task: the participant's own task, private head included.
         local: what it never sends.
-        rate: the step size of private parameters.
+        optimiser: what private parameters follow; as for a participant of `leaktight train`, its moments start from
+            zero in every message.
         sampling: how the examples of each batch are chosen, as the user claims.
         folder: where memory and budget outlast the node's process.
     """
@@ -44,14 +47,22 @@ class DefendedTraining:
     context: Context
     task: Task
     local: Local
-    rate: float
+    optimiser: Optimiser
     sampling: ClaimedSampling
     folder: Path | None = None
     _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
+    _private: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
     _steps: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._start = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        own, kept = self.task.model.tensors(), self.local.memory.get(_PRIVATE, {})
+        self._private = {
+            name: kept.get(name, tensor).clone().requires_grad_(True)
+            for name, tensor in own.items()
+            if self.task.wire(name) is None
+        }
+        self._mover = self.optimiser.at(self.local.round).over(self._private.values()) if self._private else None
 
     def backward(self, inputs: Tensor, labels: Tensor) -> None:
         """Write the defended gradient of a batch into `.grad`, in place of `loss.backward()`; then step as usual.
@@ -68,16 +79,16 @@ class DefendedTraining:
         require_each_once(self.defence, Batch(inputs, labels), used)
         named = dict(self.model.named_parameters())
         public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
-        parameters = self.task.model_parameters(public, self.local.memory.get(_PRIVATE))
+        parameters = self.task.model_parameters(public, {name: t.detach() for name, t in self._private.items()})
         raw = gradient(self.task, parameters, used, per_example=self.defence.per_example)
         tensors = self.defence.on_gradient(raw, self.local).mean().tensors
         for name, tensor in self.task.outward(tensors).items():
             named[name].grad = tensor.detach().to(named[name].dtype)
-        private = {
-            name: parameters[name] - self.rate * tensors[name] for name in tensors if self.task.wire(name) is None
-        }
-        if private:
-            self.local.memory[_PRIVATE] = {name: tensor.detach() for name, tensor in private.items()}
+        if self._mover is not None:
+            for name, leaf in self._private.items():
+                leaf.grad = tensors[name].detach()
+            self._mover.step()
+            self.local.memory[_PRIVATE] = {name: leaf.detach().clone() for name, leaf in self._private.items()}
         self._steps += 1
 
     def arrays(self) -> ArrayRecord:
@@ -113,7 +124,7 @@ def defend_training(
     *,
     head: str = "",
     statistics: Statistics | None = None,
-    rate: float = 0.01,
+    optimiser: Optimiser | None = None,
     sampling: LoaderSampling = "unknown",
     batch_size: int | None = None,
     state: str | Path | None = None,
@@ -136,7 +147,9 @@ def defend_training(
         head: the name of the last linear layer; empty to find it.
         statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task
             is to standardise.
-        rate: the step size of private parameters, such as a private head.
+        optimiser: what private parameters follow, such as a private head: give the settings of your own optimiser, so
+            that they move as the shared ones do. Its moments start from zero in every message. None for SGD at a
+            learning rate of 0.01.
         sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies only on
             no example being twice in a batch: every example may be in each, and each step counts in full. `passes`:
             from one message to the next the loader goes through the data from the start, each example at most once in a
@@ -174,7 +187,9 @@ def defend_training(
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
     claimed = ClaimedSampling(sampling, len(labels), batch_size)
-    return DefendedTraining(defence, model, context, defence.on_task(agreed, local), local, rate, claimed, folder)
+    return DefendedTraining(
+        defence, model, context, defence.on_task(agreed, local), local, optimiser or _SLOW, claimed, folder
+    )
 
 
 def _require_plain_layers(model: nn.Module) -> None:

@@ -15,7 +15,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.task import Batch, Task
 from leaktight.statistics.auc import delong, placements
 from leaktight.statistics.interval import wilson
-from leaktight.statistics.outcomes import pack_hits, pack_ranks
+from leaktight.statistics.outcomes import pack_hits, pack_ranks, pack_shares
 
 
 def hits(scores: Tensor, labels: Tensor) -> Tensor:
@@ -100,11 +100,11 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
         >>> reading.name, reading.value, reading.chance
         ('accuracy', 1.0, 0.5)
     """
-    return (accuracy_reading(hits_of(task, parameters, batch, chunk), batch.labels, keep),)
+    return (accuracy_reading(correct_examples(task, parameters, batch, chunk), batch.labels, keep),)
 
 
-def hits_of(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> Tensor:
-    """Return for each example whether a task with these parameters tells it right; the arguments are `utility`'s."""
+def correct_examples(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> Tensor:
+    """Return for each example whether a task with these parameters tells it right; arguments are those of `utility`."""
     _check_some(batch.labels)
     if chunk < 1:
         raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
@@ -177,6 +177,34 @@ def accuracy_reading(correct: Tensor, labels: Tensor, keep: bool = False) -> Rea
         n=len(labels),
         chance=majority(labels),
         outcomes=pack_hits(correct) if keep else "",
+    )
+
+
+def mean_accuracy_reading(correct: Tensor, labels: Tensor, keep: bool = False) -> Reading:
+    """Return the mean accuracy of several models on the same examples, as a reading.
+
+    Its interval is Wilson's for a single model, which is cautious: the mean of several varies no more.
+
+    Args:
+        correct: (models, examples), whether each model was right about each example.
+        labels: the true classes.
+        keep: whether the reading says by what share of the models each example was told right.
+
+    Example:
+        >>> correct = torch.tensor([[True, False], [True, True]])
+        >>> mean_accuracy_reading(correct, torch.tensor([0, 0])).value
+        0.75
+    """
+    shares = correct.double().mean(0)
+    low, high = wilson(shares.sum().item(), len(labels))
+    return Reading(
+        name="accuracy",
+        value=shares.mean().item(),
+        low=low,
+        high=high,
+        n=len(labels),
+        chance=majority(labels),
+        outcomes=pack_shares(shares) if keep else "",
     )
 
 

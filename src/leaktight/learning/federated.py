@@ -38,7 +38,7 @@ from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
 from leaktight.learning.client import Batching, Client
 from leaktight.learning.client_truth import join_owned, join_truth, take_truth, watch
-from leaktight.learning.evaluate import utility
+from leaktight.learning.last_rounds import LastRounds
 from leaktight.learning.protocol import SERVER, FedSGD, Protocol, Server, federate
 from leaktight.learning.schedule import Schedule, Shuffled
 from leaktight.learning.staged import Staged, moment
@@ -63,6 +63,10 @@ class Federated(Staged):
         moments: how many evenly spread moments of the training run are kept for the stage `training`, which
             continues from each of them (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
+        observed: the protocol of the messages that an audit asks for, where it is another than that of the training
+            run, such as `fedsgd` for the gradient of one batch at a network trained by `fedavg`; None for the same.
+        averaged: over how many of the last rounds the utility is averaged, at least 1: a single round may be some
+            points above or below the ones around it.
         spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only
             one participant claims to have: the fake class of an attacker.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
@@ -77,7 +81,9 @@ class Federated(Staged):
     batch_size: int = Field(32, ge=1)
     schedule: SerializeAsAny[Schedule] = Shuffled()
     normalise: bool = True
-    # Left out where there are none, so that settings of before they were there keep their keys.
+    # Left out where they are at their defaults, so that settings of before they were there keep their keys.
+    observed: SerializeAsAny[Protocol] | None = Field(None, exclude_if=lambda protocol: protocol is None)
+    averaged: int = Field(1, ge=1, exclude_if=lambda rounds: rounds == 1)
     spare_classes: int = Field(0, ge=0, exclude_if=lambda count: count == 0)
     device: DeviceName = "cpu"
 
@@ -107,6 +113,7 @@ class Federated(Staged):
     def check(self, defences: Sequence[Defence], stages: Sequence[str], victims: int | None, seed: int) -> None:
         """Let participants agree on each defence, and draw a batch: what they cannot do, no cell could."""
         if "training" in stages and victims is not None:
+            self._require_own_protocol()
             self.rounds_per_moment(victims)
         data = self.data.load()
         task = self.task(data, seed)
@@ -134,10 +141,11 @@ class Federated(Staged):
         parties = [enter(seat) for seat in _seats(clients)] if enter else clients
         server = _server(task, task.public_state(), self.protocol, seed)
         snapshots, after = self.keeper(lambda: _snapshot(server, clients), progress)
-        federate(self.protocol, server, parties, self.rounds, after)
+        last = LastRounds(server, self.rounds, self.averaged)
+        federate(self.protocol, server, parties, self.rounds, last.then(after))
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = utility(final, final.model_state(server.parameters), data.test.to(task.device), keep=True)
+        readings = last.utility(final, data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(
@@ -159,9 +167,10 @@ class Federated(Staged):
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
             parties = [watch(seat, enter, truths) for seat in _seats(clients)]
-            return _server(task, snapshot.parameters, self.protocol, observation.seed), parties
+            return _server(task, snapshot.parameters, self._asked, observation.seed), parties
 
         if observation.stage == "training":
+            self._require_own_protocol()
             for number, rounds in self.rounds_per_moment(observation.victims).items():
                 transcript += self._rounds(*restore_parties(moment(number)), truths, self.spread()[number], rounds)
         else:
@@ -201,10 +210,10 @@ class Federated(Staged):
     ) -> list[Message]:
         # Rounds count on from the training run's, so that no stream is used twice.
         transcript: list[Message] = []
-        if self.protocol.aggregation == "secure":
+        if self._asked.aggregation == "secure":
             owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
-                messages, _ = self.protocol.collect(server, parties, number)
+                messages, _ = self._asked.collect(server, parties, number)
                 if parts := take_truth(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
                     owned = owned or join_owned(parts)
@@ -265,6 +274,7 @@ class Federated(Staged):
         """
         size, name = batch_size or self.batch_size, f"client-{number}"
         bound = None if key is None else bind_key(key, name, defence)
+        protocol = self.protocol if batch_size is None else self._asked
         return Client(
             name=name,
             public=task,
@@ -272,14 +282,27 @@ class Federated(Staged):
             defence=defence,
             local=Local(name, seed, memory=copy.deepcopy(memory or {}), key=bound),
             batch_size=size,
-            local_steps=self.protocol.steps(len(owned), size),
-            optimiser=self.protocol.optimiser,
-            shares=self.protocol.shares,
+            local_steps=protocol.steps(len(owned), size),
+            optimiser=protocol.optimiser,
+            shares=protocol.shares,
             schedule=self.schedule,
-            sharing=self.protocol.sharing,
-            keep_moments=self.protocol.keeps_moments,
+            sharing=protocol.sharing,
+            keep_moments=protocol.keeps_moments,
             batching=self._batching(defence) if batch_size is None else "attacked",
         )
+
+    @property
+    def _asked(self) -> Protocol:
+        """The protocol of the messages that an audit asks for."""
+        return self.observed or self.protocol
+
+    def _require_own_protocol(self) -> None:
+        """Refuse rounds of the training run under another protocol than its own."""
+        if self.observed is not None:
+            raise InvalidValue(
+                "The stage `training` shows the messages of the training run itself. Leave out `observed`, or name "
+                "another stage."
+            )
 
     def _batching(self, defence: Defence) -> Batching:
         """Return how batches are drawn in training; a schedule with reasons of its own keeps its way."""

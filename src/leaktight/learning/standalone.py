@@ -16,8 +16,8 @@ from leaktight.core.metric import Reading
 from leaktight.core.random import stream
 from leaktight.core.run import Run
 from leaktight.core.scenario import Content, Enter, Observation, Progress, Scenario, Snapshot, Training
-from leaktight.learning.evaluate import utility
 from leaktight.learning.federated import Federated
+from leaktight.learning.last_rounds import LastRounds
 from leaktight.learning.protocol import FedAvg, Server, federate
 from leaktight.statistics.interval import bootstrap
 
@@ -42,13 +42,14 @@ def standalone(
     for client in clients:
         alone = dataclasses.replace(client, shares=Kind.UPDATE)
         server = Server(alone.task.public_state(), running=frozenset(alone.task.public_running()))
+        last = LastRounds(server, scenario.rounds, scenario.averaged)
 
         def after(played: int) -> None:
             if progress is not None:
                 progress(len(readings) * scenario.rounds + played, len(clients) * scenario.rounds)
 
-        federate(protocol, server, [alone], scenario.rounds, after)
-        readings.append(utility(alone.task, alone.task.model_state(server.parameters), data.test.to(alone.task.device)))
+        federate(protocol, server, [alone], scenario.rounds, last.then(after))
+        readings.append(last.utility(alone.task, data.test.to(alone.task.device)))
     return readings
 
 

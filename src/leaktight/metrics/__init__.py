@@ -20,6 +20,7 @@ from leaktight.metrics.leak_auc_passes import LeakAUCPasses
 from leaktight.metrics.norm_histogram import NormHistogram
 from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
+from leaktight.metrics.perturbation_cosine import PerturbationCosine
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.metrics.property_auc import PropertyAuc
 from leaktight.metrics.sample_distance import MeanPicture, NearestAny, NearestPrivate, SampleDiversity
@@ -45,6 +46,7 @@ __all__ = [
     "NormHistogram",
     "PSNRAboveChance",
     "Perturbation",
+    "PerturbationCosine",
     "PrivacyAware",
     "PropertyAuc",
     "Recognised",

@@ -121,6 +121,11 @@ class Comparison(Metric):
         """Whether guessed images are cut to [0, 1] before they are paired and measured."""
         return self.clamp
 
+    @property
+    def reading(self) -> str:
+        """The name of its readings: its kind, unless settings make another number of it."""
+        return self.kind
+
     @abc.abstractmethod
     def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
         """Return one value for each pair of examples."""
@@ -148,5 +153,6 @@ class Comparison(Metric):
                 else resample_messages(self, values, pairs.messages, rng)
             )
             chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, blind, rng)
-            readings.append(read(self, values, interval, chance, pairs.against))
+            reading = read(self, values, interval, chance, pairs.against)
+            readings.append(reading.model_copy(update={"name": self.reading}))
         return tuple(readings)

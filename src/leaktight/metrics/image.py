@@ -8,19 +8,22 @@ guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.metric import Direction
+from leaktight.core.metric import Direction, Quantity
 from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.pairing import is_image
 
 PSNR_CAP = 100.0
 """The PSNR of identical images, in dB: an error too small for single precision to tell from none."""
+
+UNCLIPPED = "rmse_unclipped"
+"""The reading of a relative error of guesses as they are."""
 
 _STEP = 1 / 255
 # SSIM's windows: 11 pixels wide with a standard deviation of 1.5, both in proportion where the image is smaller.
@@ -201,7 +204,7 @@ class RelativeRMSE(Comparison):
 
     Args:
         clip: whether guessed images are cut to [0, 1] before pairing and scoring, as anyone would who looks at them.
-            False takes them as they are.
+            False takes them as they are, and names the reading `rmse_unclipped`: it tells how far a search ran away.
 
     Differs from the paper: guessed and true examples are paired one to one within a message first, which the paper does
     not say; a truth that is zero everywhere gets a finite value. The paper does not say whether it clips, but on MNIST
@@ -222,10 +225,20 @@ class RelativeRMSE(Comparison):
     leaks: ClassVar[Direction] = "low"
     clip: bool = True
 
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, clipped or not."""
+        return {**super().quantities(), UNCLIPPED: Quantity("relative error, unclipped", leaks=cls.leaks)}
+
     @property
     def clamps(self) -> bool:
         """As `clip` says."""
         return self.clip
+
+    @property
+    def reading(self) -> str:
+        """The name of its reading, by `clip`: the two are not the same number."""
+        return self.kind if self.clip else UNCLIPPED
 
     def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
         """Return each example's relative error, of guesses as they are given."""

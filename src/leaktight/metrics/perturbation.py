@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import ClassVar, Literal
 
@@ -13,7 +13,7 @@ from scipy.special import bdtr
 from torch import Tensor
 
 from leaktight.core.attack import Guess
-from leaktight.core.message import Tensors
+from leaktight.core.message import Tensors, layer_of
 from leaktight.core.metric import MESSAGE, Metric, Quantity, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
@@ -23,6 +23,7 @@ from leaktight.statistics.interval import Interval, bootstrap
 
 RATIO_CAP = 2.0**23
 """The ratio of an unchanged message: in single precision a smaller change looks like none."""
+RATIO, BODY_RATIO, BIAS_RATIO = "gradient_ratio", "body_ratio", "bias_ratio"
 
 
 def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
@@ -58,6 +59,34 @@ def gradient_ratio(plain: Tensors, sent: Tensors) -> float:
     return RATIO_CAP if change == 0 else min(max(size / change, 1 / RATIO_CAP), RATIO_CAP)
 
 
+def is_of_body(name: str) -> bool:
+    """Return whether a tensor is of the body: of any layer but the public head.
+
+    Example:
+        >>> is_of_body("body.linear1.bias"), is_of_body("head.bias")
+        (True, False)
+    """
+    return layer_of(name).split(".")[0] != "head"
+
+
+def is_bias_of_body(name: str) -> bool:
+    """Return whether a tensor is the bias of a layer of the body.
+
+    Example:
+        >>> is_bias_of_body("body.linear1.bias"), is_bias_of_body("body.linear1.weight")
+        (True, False)
+    """
+    return is_of_body(name) and name.rpartition(".")[2] == "bias"
+
+
+_PARTS: Mapping[str, Callable[[str], bool]] = {
+    RATIO: lambda name: True,
+    BODY_RATIO: is_of_body,
+    BIAS_RATIO: is_bias_of_body,
+}
+"""Over which tensors of a message each ratio is taken."""
+
+
 def _tensor_or_zeros(sent: Tensors, name: str, plain: Tensor) -> Tensor:
     """Return a tensor as the server takes it: zeros for one that was withheld."""
     return sent[name] if name in sent else torch.zeros_like(plain)
@@ -65,7 +94,7 @@ def _tensor_or_zeros(sent: Tensors, name: str, plain: Tensor) -> Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class LinearSystem:
-    r"""The equations \(B x = W\) that a layer's gradient gives for its input, and their perturbation.
+    r"""The equations \(B x = W\) that a linear layer's gradient gives for its input, and their perturbation.
 
     \(B\) is the diagonal matrix of the bias gradient, every entry repeated for each input; \(W\) is the weight gradient
     as a vector.
@@ -83,15 +112,23 @@ class LinearSystem:
     weight_change: Tensor
 
     @staticmethod
-    def of(plain: Tensors, sent: Tensors) -> LinearSystem | None:
-        """Return the system of the first layer that has weight and bias; None if it says nothing of its input.
+    def of(plain: Tensors, sent: Tensors, inputs: int) -> LinearSystem | None:
+        """Return the system of the first layer that has weight and bias; None if an example is not its solution.
 
-        What was withheld counts as zeros: the condition fails then, and the theorem is silent.
+        It is not where that layer is a convolution, or sees other than the whole example, or has no bias gradient. What
+        was withheld counts as zeros: the condition fails then, and the theorem is silent.
+
+        Args:
+            plain: what would have been sent without a defence.
+            sent: what was sent.
+            inputs: how many numbers an example has.
         """
         for name, weight in plain.items():
             partner = f"{name.removesuffix('weight')}bias"
             whole = name.endswith("weight") and weight.dim() > 1 and partner in plain
             if whole and plain[partner].shape == weight.shape[:1]:
+                if weight.dim() != 2 or weight.shape[1] != inputs:
+                    return None
                 # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one
                 # does.
                 known = plain[partner] != 0
@@ -131,15 +168,17 @@ class Perturbation(Metric):
     r"""How large a message is compared with what the defence added to it, and whether the paper's theorem applies.
 
     With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a
-    tensor that was withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
+    tensor that was withheld counts as zeros, there are up to five readings. None of them is about leakage by itself.
 
-    - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value
+    - `bias_ratio`: \(\lVert B \rVert / \lVert E \rVert\) over the biases of all layers but the head, the abscissa of
+      the paper's trade-off curves; `body_ratio` over all tensors of these layers; `gradient_ratio` over the whole
+      message, also a public head that a defence may never touch. The value
       is the geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same
       for a ratio and its inverse, and not ruled by the one message that was hardly touched. Each message's ratio is
-      kept between 2^-23 and 2^23. There is none if no message was changed at all.
+      kept between 2^-23 and 2^23. There is none if these tensors were changed in no message at all.
     - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix
-      of the bias gradient of the first layer that has weight and bias, without its zero entries (rectified units that
-      are off).
+      of the bias gradient of the first layer, without its zero entries (rectified units that are off). Only where the
+      example solves that layer's system: for one step on one example, and a linear layer with bias that sees all of it.
     - `theorem_bound`: the median, over messages where that holds, of
 
       .. math:: \frac{\kappa(B)}{1 - \lVert B^{-1} E_B \rVert}
@@ -148,14 +187,16 @@ class Perturbation(Metric):
       Norms of diagonal matrices are spectral (the largest entry), those of the weight gradient Euclidean over all
       entries. There is none if the condition holds nowhere.
 
-    The bound limits from above the relative error of solving \(B x = W\) with what was sent. For one example and one
-    step the solution is that example; for larger batches each row of it is a mixture of examples. Where the condition
-    fails the theorem is silent: attacks may succeed all the same.
+    The bound limits from above the relative error of solving \(B x = W\) with what was sent, as the layer sees the
+    example. For larger batches each row of the solution is a mixture of examples. Where the condition fails the theorem
+    is silent: attacks may succeed all the same.
 
-    Differs from the paper: the ratio is taken over all tensors, not over one layer's biases, so that defences that
-    leave biases alone have one; its mean is geometric; the index set I is all rows with a bias gradient; a
-    convolution's diagonal is its bias gradient, summed over positions. The paper reads a failed condition as a
-    guarantee against attacks, which the theorem does not give.
+    Differs from the paper: the ratio is also taken over more than biases, for defences that leave these alone; of the
+    biases the paper does not say which count; the mean is geometric; the index set I is all rows with a bias gradient.
+    A convolution, unrolled as in Fig. 8, is a linear layer with an output for each position, whose system has a bias
+    gradient for each of these: only their sum over positions is ever sent, so nobody holds that system, and the theorem
+    is not read for it. The paper reads a failed condition as a guarantee against attacks, which the theorem does not
+    give.
 
     Example:
         >>> Perturbation().claim
@@ -174,7 +215,9 @@ class Perturbation(Metric):
     def quantities(cls) -> Mapping[str, Quantity]:
         """Return what it reads, by the names of its readings."""
         return {
-            "gradient_ratio": Quantity("gradient over perturbation"),
+            RATIO: Quantity("gradient over perturbation"),
+            BODY_RATIO: Quantity("gradient over perturbation, body"),
+            BIAS_RATIO: Quantity("gradient over perturbation, biases"),
             "theorem_condition": Quantity("theorem 2.2 holds (share)", "%", digits=1),
             "theorem_bound": Quantity("bound of theorem 2.2"),
         }
@@ -184,22 +227,38 @@ class Perturbation(Metric):
     ) -> tuple[Reading, ...]:
         """Return what can be said of the messages; nothing where nobody knows what would have been sent undefended."""
         known = [
-            (ground_truth.plain.tensors, ground_truth.sent.tensors)
+            (ground_truth, ground_truth.plain.tensors, ground_truth.sent.tensors)
             for ground_truth in truth
             if ground_truth.plain is not None
         ]
         # Nothing can be said of a training run that diverged.
-        pairs = [pair for pair in known if all(map(math.isfinite, magnitudes(*pair)))]
-        systems = [system for pair in pairs if (system := LinearSystem.of(*pair)) is not None]
-        return (*self._ratio(pairs, rng), *_theorem(systems))
+        finite = [each for each in known if all(map(math.isfinite, magnitudes(*each[1:])))]
+        pairs = [(plain, sent) for _, plain, sent in finite]
+        systems = [
+            system
+            for ground_truth, plain, sent in finite
+            if _is_of_one_example(ground_truth)
+            and (system := LinearSystem.of(plain, sent, math.prod(ground_truth.task.shape))) is not None
+        ]
+        ratios = [self._ratio(name, belongs, pairs, rng) for name, belongs in _PARTS.items()]
+        return (*(ratio for ratio in ratios if ratio is not None), *_theorem(systems))
 
-    def _ratio(self, pairs: Sequence[tuple[Tensors, Tensors]], rng: Stream) -> list[Reading]:
-        if not any(magnitudes(*pair)[1] for pair in pairs):
-            return []
-        each = [gradient_ratio(*pair) for pair in pairs]
+    def _ratio(
+        self, name: str, belongs: Callable[[str], bool], pairs: Sequence[tuple[Tensors, Tensors]], rng: Stream
+    ) -> Reading | None:
+        """Return the ratio over the tensors that belong to it; None if there are none, or none was ever changed."""
+        parts = [({key: tensor for key, tensor in plain.items() if belongs(key)}, sent) for plain, sent in pairs]
+        if not any(magnitudes(*part)[1] for part in parts):
+            return None
+        each = [gradient_ratio(*part) for part in parts]
         logs = torch.tensor(each, dtype=torch.float64).log()
         interval = bootstrap(logs, stream(rng.initial_seed(), "interval", self.kind))
-        return [_reading("gradient_ratio", logs.mean().exp().item(), _exponential(interval), each)]
+        return _reading(name, logs.mean().exp().item(), _exponential(interval), each)
+
+
+def _is_of_one_example(ground_truth: GroundTruth) -> bool:
+    """Return whether a message is of one step on one example."""
+    return len(ground_truth.raw) == 1 and ground_truth.sent.facts.get("local_steps", 1) == 1
 
 
 def _theorem(systems: Sequence[LinearSystem]) -> list[Reading]:

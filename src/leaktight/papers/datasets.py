@@ -15,7 +15,8 @@ def find_set(
 ) -> ImageSource | None:
     """Return the data set in a sub-folder; None if it is not there.
 
-    The sub-folder may hold IDX files or CIFAR batches, or one file that can be read, such as an `.npz` archive.
+    The sub-folder may hold IDX files, CIFAR batches or the files of SVHN, or one file that can be read, such as an
+    `.npz` archive.
 
     Args:
         folder: where the sub-folders are.
@@ -50,7 +51,7 @@ def need_set(folder: str, name: str, train_limit: int | None = None, test_limit:
     source = find_set(folder, name, train_limit, test_limit)
     if source is None:
         raise InvalidValue(
-            f"The folder `{folder}` must have a sub-folder `{name}` with that data set: an .npz file, IDX files or "
-            "CIFAR .bin batches. It has none."
+            f"The folder `{folder}` must have a sub-folder `{name}` with that data set: an .npz file, IDX files, "
+            "CIFAR .bin batches or the .mat files of SVHN. It has none."
         )
     return source

@@ -16,7 +16,7 @@ from leaktight.papers.row import Row
 from leaktight.papers.table import Colours, table_of
 from leaktight.report.chart import Figure
 from leaktight.report.earlier import Tell, write_beside
-from leaktight.report.frame import frame
+from leaktight.report.frame import Banner, frame
 from leaktight.report.page import Section
 from leaktight.report.render import write_report
 from leaktight.running.store import STORE_FILE
@@ -41,25 +41,28 @@ def write_page(
     audits = sorted(place.parent for place in folder.glob(f"*/{STORE_FILE}"))
     for audit in audits:
         write_report(audit, force=force, tell=tell)
-    text = render_page(paper, done, [audit.name for audit in audits])
+    more = paper.sections(done.tables, done.published, folder)
+    text = render_page(paper, done, [audit.name for audit in audits], more)
     return write_beside(folder / PAGE_FILE, text.encode(), force, tell)
 
 
-def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = ()) -> str:
+def render_page(paper: Paper[Any], done: Reproduction, audits: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
     """Return the page of a reproduction as one HTML text that loads nothing from anywhere.
 
     Args:
         paper: which one.
         done: what came of it.
         audits: the names of the folders whose reports it links to.
+        more: sections of the paper's own, before the tables.
     """
     colours = Colours()
-    sections = [_summary(done, audits)]
+    sections = [_summary(done, audits), *more]
     sections += [
         _table(name, rows, done.published.get(name, []), paper.keys[name], colours)
         for name, rows in done.tables.items()
     ]
-    return frame(f"{paper.title}, scale {done.scale}", sections, "open", __version__, LEAD)
+    banner: Banner = "pictures" if any(section.private for section in more) else "open"
+    return frame(f"{paper.title}, scale {done.scale}", sections, banner, __version__, LEAD)
 
 
 def _summary(done: Reproduction, audits: Sequence[str]) -> Section:

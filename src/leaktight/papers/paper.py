@@ -17,6 +17,7 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, Tables
 from leaktight.papers.summary import Summary
 from leaktight.plans.plan import Plan
+from leaktight.report.page import Section
 from leaktight.running.scheduler import Progress
 from leaktight.running.worker_pool import Workers
 
@@ -96,6 +97,8 @@ class Paper(Generic[Setup]):
         missing_sets: the data sets that an order does without because they are not in the folder.
         notes: what a reader must know of all tables.
         prepare: computes what plans depend on; most papers have nothing of the kind.
+        sections: parts of the page that stand before the tables, from our tables, the published ones, and the folder of
+            the reproduction.
         summary: what its page says beside numbers: claims, and why some do not hold.
     """
 
@@ -107,6 +110,7 @@ class Paper(Generic[Setup]):
     missing_sets: Callable[[Order], list[str]] = lambda order: []
     notes: Callable[[Setup], list[str]] = lambda setup: []
     prepare: Prepare = _same
+    sections: Callable[[Tables, Tables, Path], list[Section]] = lambda ours, published, folder: []
     summary: Summary = NO_SUMMARY
 
     @property

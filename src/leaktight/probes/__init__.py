@@ -3,6 +3,7 @@
 from leaktight.probes.accuracy_score import AccuracyScore
 from leaktight.probes.class_gradients import ClassGradients
 from leaktight.probes.counterfactual import Counterfactual
+from leaktight.probes.head_features import HeadFeatures
 from leaktight.probes.learning_curve import LearningCurve
 from leaktight.probes.mutual_information import MutualInformation
 from leaktight.probes.participant_accuracy import ParticipantAccuracy
@@ -17,6 +18,7 @@ __all__ = [
     "AccuracyScore",
     "ClassGradients",
     "Counterfactual",
+    "HeadFeatures",
     "LearningCurve",
     "MutualInformation",
     "ParticipantAccuracy",

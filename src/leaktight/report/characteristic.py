@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from leaktight.core.display import capital
@@ -87,6 +89,9 @@ def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
         _marks([None if useless[family] else cells[family][number] for family in families])
         for number in range(len(columns))
     ]
+    alike = _are_alike([curve for curve in curves if not useless[curve.family]])
+    if not alike:
+        marks = [[""] * len(column) for column in marks]
     lines = [
         {
             "name": family,
@@ -99,7 +104,26 @@ def _table(curves: Sequence[Curve], stage: str) -> dict[str, Any]:
         for line, family in enumerate(families)
     ]
     attacks = list(dict.fromkeys(curve.attack for curve in curves))
-    return {"stage": STAGES.get(stage, stage), "aims": aims, "sizes": sizes, "lines": lines, "attacks": attacks}
+    return {
+        "stage": STAGES.get(stage, stage),
+        "aims": aims,
+        "sizes": sizes,
+        "lines": lines,
+        "attacks": attacks,
+        "unlike": not alike and len(families) > 1,
+    }
+
+
+def _are_alike(curves: Sequence[Curve]) -> bool:
+    """Return whether all defences have the same share of their strengths in each region: a mean over others is another.
+
+    Strengths without a ratio are in none.
+    """
+    shares = set()
+    for curve in curves:
+        counts = Counter(spot.region for spot in curve.spots)
+        shares.add(frozenset((name, Fraction(count, len(curve.spots))) for name, count in counts.items()))
+    return len(shares) <= 1
 
 
 def _useless(curves: Sequence[Curve]) -> int:

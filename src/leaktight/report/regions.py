@@ -9,10 +9,9 @@ from torch import Tensor
 
 from leaktight.core.defence import links
 from leaktight.core.record import Record
-from leaktight.findings.characteristic import Curve, Spot
+from leaktight.findings.characteristic import Curve, Spot, ratio_of
 from leaktight.findings.display import name_of
 from leaktight.findings.kind import distances
-from leaktight.findings.rows import RATIO
 from leaktight.metrics.tradeoff import Region, region
 from leaktight.report.page import Page
 from leaktight.report.pictures import Picture, data_address, drawable
@@ -69,7 +68,8 @@ def _shots(spot: Spot, records: Iterable[Record], page: Page) -> Iterator[_Shot]
     """Yield the images of the first cell that has any, each with the ratio of the message it is behind."""
     for record in records:
         gallery = drawable(page.pictures(record.cell.key))
-        ratio, error = record.reading(RATIO), record.reading(distances()["reconstruction"], "raw")
+        ratio = ratio_of(reading for reading in record.readings if not reading.by)
+        error = record.reading(distances()["reconstruction"], "raw")
         if gallery is None or ratio is None or error is None:
             continue
         behind = max(1, error.n // max(1, record.cell.victims))

@@ -10,7 +10,7 @@ from leaktight.attacks.presets import PRESETS
 from leaktight.core.attack import Attack
 from leaktight.core.budget import budgets_of, other_notes
 from leaktight.core.defence import Defence, is_undefended, links
-from leaktight.core.display import join_words
+from leaktight.core.display import capital, join_words
 from leaktight.core.probe import Attempt, Probe, attack_of
 from leaktight.core.record import Cell
 from leaktight.core.threat import Knows, ThreatModel
@@ -61,8 +61,14 @@ def threat_section(page: Page) -> Section:
             )
             group["letters"] |= {str(letter): None} if (letter := letter_of_probe(probe)) else {}
             group["attacks"].setdefault(label_of(record.cell), _attack(probe, [r.cell.defence for r in page.records]))
-    values = {"threats": list(groups.values()), "source": SOURCE}
+    values = {"threats": list(groups.values()), "source": SOURCE, "open": left_open(page)}
     return Section("threat", "Who attacks, and what they know", "threat.html", values)
+
+
+def left_open(page: Page) -> dict[str, tuple[str, ...]]:
+    """Return for each defence of an audit what it leaves open by design, whatever was measured here."""
+    used = {link.kind: link for record in page.records for link in links(record.cell.defence)}
+    return {capital(type(link).title or kind): link.leaves_open for kind, link in used.items() if link.leaves_open}
 
 
 def known_in(page: Page) -> frozenset[Knows]:

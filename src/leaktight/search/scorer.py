@@ -11,7 +11,7 @@ import numpy as np
 from leaktight.core.draws import public_draws
 from leaktight.core.message import Tensors
 from leaktight.core.task import Batch
-from leaktight.learning.evaluate import hits_of
+from leaktight.learning.evaluate import correct_examples
 from leaktight.probes.accuracy_score import accuracy_score
 from leaktight.probes.privacy_score import privacy_scores
 from leaktight.search.candidates import Indices
@@ -104,4 +104,4 @@ class Scorer:
 
         learned = train(search, own.task, own.training, search.steps, change)
         self.scored += 1
-        return tuple(hits_of(own.task, learned, own.held_out).double().tolist())
+        return tuple(correct_examples(own.task, learned, own.held_out).double().tolist())

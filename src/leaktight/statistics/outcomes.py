@@ -26,12 +26,13 @@ class Outcomes:
     """What became of each test row.
 
     Args:
-        kind: `hits`, whether each row was told right; or `ranks`, what share of the rows of the other class each row
-            stands on the right side of.
-        groups: the rows of each independent sample: all of them for hits; for ranks the positives, then the negatives.
+        kind: `hits`, whether each row was told right; `shares`, by what share of several models it was; or `ranks`,
+            what share of the rows of the other class each row stands on the right side of.
+        groups: the rows of each independent sample: all of them for hits and shares; for ranks the positives, then the
+            negatives.
     """
 
-    kind: Literal["hits", "ranks"]
+    kind: Literal["hits", "shares", "ranks"]
     groups: tuple[Tensor, ...]
 
     def matches(self, other: Outcomes) -> bool:
@@ -50,6 +51,19 @@ def pack_hits(hits: Tensor) -> str:
     if len(hits) > MOST_ROWS:
         return ""
     return _text("hits", (len(hits),), np.packbits(hits.bool().cpu().numpy()))
+
+
+def pack_shares(shares: Tensor) -> str:
+    """Return by what share of several models each row was told right, one byte for each; nothing beyond `MOST_ROWS`.
+
+    Args:
+        shares: for each row the share, in [0, 1].
+
+    Example:
+        >>> unpack(pack_shares(torch.tensor([0.2, 1.0]))).groups[0].tolist()
+        [0.2, 1.0]
+    """
+    return "" if len(shares) > MOST_ROWS else _text("shares", (len(shares),), _bytes(shares))
 
 
 def pack_ranks(positives: Tensor, negatives: Tensor) -> str:
@@ -72,15 +86,14 @@ def pack_ranks(positives: Tensor, negatives: Tensor) -> str:
     sizes = (len(positives), len(negatives))
     if sum(sizes) > MOST_ROWS:
         return ""
-    ranks = torch.cat([positives, negatives]).double().cpu()
-    return _text("ranks", sizes, (ranks * _LEVELS).round().to(torch.uint8).numpy())
+    return _text("ranks", sizes, _bytes(torch.cat([positives, negatives])))
 
 
 def unpack(text: str) -> Outcomes | None:
-    """Undo `pack_hits` and `pack_ranks`; None for an empty text.
+    """Undo `pack_hits`, `pack_shares` and `pack_ranks`; None for an empty text.
 
     Raises:
-        InvalidValue: the text is not what either of them returns.
+        InvalidValue: the text is not what one of them returns.
     """
     if not text:
         return None
@@ -90,11 +103,19 @@ def unpack(text: str) -> Outcomes | None:
         entries = np.frombuffer(base64.b64decode(content, validate=True), dtype=np.uint8)
         if kind == "hits" and len(counts) == 1 and len(entries) == math.ceil(counts[0] / 8):
             return Outcomes("hits", (torch.from_numpy(np.unpackbits(entries, count=counts[0])).double(),))
+        if kind == "shares" and counts == [len(entries)]:
+            return Outcomes("shares", (torch.from_numpy(entries.copy()).double() / _LEVELS,))
         if kind == "ranks" and len(counts) == 2 and len(entries) == sum(counts):
             return Outcomes("ranks", tuple(torch.split(torch.from_numpy(entries.copy()).double() / _LEVELS, counts)))
     except ValueError:
         pass
-    raise InvalidValue(f"The outcomes of a reading must be packed hits or ranks. Got `{text[:20]}` instead.")
+    raise InvalidValue(f"The outcomes of a reading must be packed hits, shares or ranks. Got `{text[:20]}` instead.")
+
+
+def _bytes(shares: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    content: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+    content = (shares.double().cpu() * _LEVELS).round().to(torch.uint8).numpy()
+    return content
 
 
 def _text(kind: str, sizes: tuple[int, ...], content: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> str:

@@ -66,10 +66,10 @@ def newcombe(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, fl
 def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float = 0.95) -> Interval:
     r"""Return the interval of a mean difference over seeds, where every seed's two models were tested on the same rows.
 
-    One seed: Newcombe's for hits, DeLong's for ranks. It holds for the rows as a sample, and not for other training
-    runs. Of k seeds it is the wider of two on each side. With \(h_s\) the half-widths of the seeds, and \(\rho_{st}\)
-    the correlation over rows of their differences, the first counts rows alone, which are the same in every seed and so
-    do not average out:
+    One seed: Newcombe's for hits, DeLong's for ranks, a normal one for shares. It holds for the rows as a sample, and
+    not for other training runs. Of k seeds it is the wider of two on each side. With \(h_s\) the half-widths of the
+    seeds, and \(\rho_{st}\) the correlation over rows of their differences, the first counts rows alone, which are the
+    same in every seed and so do not average out:
 
     .. math:: h^2 = \frac{1}{k^2} \sum_{s,t} \rho_{st} h_s h_t .
 
@@ -144,7 +144,7 @@ def _covariance(pairs: Sequence[Pair]) -> Tensor:
 
 def _halves(pair: Pair, spread: float, z: float, level: float) -> tuple[float, float]:
     """Return how far one seed's own interval goes below and above its difference."""
-    if pair[0].kind == "ranks":
+    if pair[0].kind != "hits":
         return z * spread, z * spread
     one, other = (outcomes.groups[0].double() for outcomes in pair)
     low, high = newcombe(one, other, level)

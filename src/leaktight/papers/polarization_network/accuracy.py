@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.papers.paper import Experiment
-from leaktight.papers.polarization_network.audits import accuracy, plan_accuracies
+from leaktight.papers.polarization_network.audits import accuracy, plan_trained
 from leaktight.papers.polarization_network.mechanisms import (
     GAUSSIAN,
     PPDL_05,
@@ -81,7 +81,7 @@ def published_rows() -> list[Row]:
 EXPERIMENT = Experiment(
     table="accuracy",
     keys=("data_set", "mechanism", "strength"),
-    plans=plan_accuracies,
+    plans=plan_trained,
     rows=rows,
     published=published_rows(),
 )

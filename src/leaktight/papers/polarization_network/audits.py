@@ -7,59 +7,84 @@ from typing import Any
 
 from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.presets import preset
+from leaktight.attacks.strongest import Strongest
+from leaktight.attacks.suite import scale, whole_suite
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.findings.rows import RATIO
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam
 from leaktight.learning.protocol import FedSGD, RoundRobin
 from leaktight.metrics import PSNR, LabelDistance, RelativeRMSE, SearchGap
-from leaktight.metrics.perturbation import Perturbation
+from leaktight.metrics.image import UNCLIPPED
+from leaktight.metrics.perturbation import BIAS_RATIO, BODY_RATIO, RATIO, Perturbation
 from leaktight.metrics.tracing import TracingDistance
 from leaktight.models.dlnet import DLNet
 from leaktight.papers.paper import Plans
-from leaktight.papers.polarization_network.mechanisms import MODELLED, laplace, spn, sweep_mechanisms
+from leaktight.papers.polarization_network.mechanisms import hardened, laplace, spn, sweep_mechanisms
 from leaktight.papers.polarization_network.scales import PARTICIPANTS, Study, Sweep
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns, reading_of, value_at
 from leaktight.plans.plan import Grid, Plan
-from leaktight.probes import Utility
+from leaktight.probes import HeadFeatures, Utility
 
-METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR(), SearchGap())
-ATTACK, ADAPTIVE, LABELS = "fan2020", "fan2020-adaptive", "label_reading"
+METRICS = (
+    RelativeRMSE(),
+    RelativeRMSE(clip=False),
+    LabelDistance(),
+    TracingDistance(queries="attacked"),
+    Perturbation(),
+    PSNR(),
+    SearchGap(),
+)
+ATTACK, STRONGEST, LABELS, FEATURES = "fan2020", "strongest", "label_reading", "head_features"
+INITIAL, TRAINED = "initial", "trained"
+"""The stages of the attacked network: as the paper attacks it, and as whoever trains it sends."""
+LABELS_READ = LabelReading()
 MEMBERSHIP = "membership"
 DISTANCES = {"reconstruction": "rmse_relative", MEMBERSHIP: "label_distance", "tracing": "tracing_distance"}
 """What the paper's attacks are after, and the reading that says how far from it they end."""
 Compare = Callable[[Reading | None, Reading | None], Reading | None]
+PUBLISHED_ITERATIONS = 300
+"""L-BFGS iterations of the public code of the attack."""
 FOCUS = "CIFAR10"
 """The data set that the claims are about, where it was measured."""
 
 
-def plan_accuracies(studies: Sequence[Study]) -> Plans:
-    """Train DLNet by round robin under every mechanism (Table 2, Table 11)."""
-    return {_accuracy_audit(study): _accuracies(study) for study in studies}
+def plan_trained(studies: Sequence[Study]) -> Plans:
+    """Train DLNet by round robin under every mechanism (Table 2, Table 11), and attack a gradient of what comes of it.
+
+    Accuracy and leak of these cells are those of the same network.
+    """
+    return {_trained_audit(study): _trained(study) for study in studies}
 
 
 def plan_attacks(studies: Sequence[Study]) -> Plans:
-    """Attack one gradient of the initial network under every mechanism and the ablations (Algorithms 5 and 6)."""
-    plans: Plans = {}
-    for study in studies:
-        for sweep in study.sweeps:
-            plain, modelled = _attack_audits(study, sweep)
-            plans |= {plain: _attacks(study, sweep), modelled: _plan_modelled(study, sweep)}
-    return plans
+    """Attack one gradient of the initial network under every mechanism (Algorithms 5 and 6)."""
+    return {_attack_audit(study, sweep): _attacks(study, sweep) for study in studies for sweep in study.sweeps}
+
+
+def plan_ablations(studies: Sequence[Study]) -> Plans:
+    """Attack one gradient under other lengths of the code and Laplace noise (appendix E), by its attack alone."""
+    return {_ablation_audit(study): _ablations(study) for study in studies}
 
 
 def accuracy(study: Study, records: Records, defence: Defence) -> Reading | None:
     """Return the test accuracy under a defence; None if the training run failed or diverged."""
-    return records.where(_accuracy_audit(study), defence=defence).done.reading("accuracy", optional=True)
+    cells = records.where(_trained_audit(study), label="utility", defence=defence)
+    return cells.done.reading("accuracy", optional=True)
 
 
 def distance(
-    study: Study, records: Records, aim: str, defence: Defence, batch_size: int, attack: str = ATTACK
+    study: Study,
+    records: Records,
+    aim: str,
+    defence: Defence,
+    batch_size: int,
+    attack: str = ATTACK,
+    stage: str = INITIAL,
 ) -> Reading | None:
     """Return how far from its aim an attack on a defence ends; None if it failed.
 
@@ -70,28 +95,48 @@ def distance(
         defence: the mechanism at its strength.
         batch_size: examples behind one gradient.
         attack: by its label.
+        stage: of the attacked network.
     """
-    return _attack_cells(study, records, defence, batch_size, attack).reading(DISTANCES[aim], "raw")
+    return _attack_cells(study, records, defence, batch_size, attack, stage).reading(DISTANCES[aim], "raw")
 
 
 def strongest_distance(
-    study: Study, records: Records, aim: str, defence: Defence, batch_size: int, knowing: bool
+    study: Study, records: Records, aim: str, defence: Defence, batch_size: int, stage: str = INITIAL
 ) -> Reading | None:
-    """Return the smallest distance that an attacker gets who runs every attack there is; None if one of them failed.
+    """Return the smallest distance of any attack: the paper's, the suite `strongest`, and for labels, label reading.
 
-    With `knowing` the attacker knows the defence and so can model it.
+    None if one of them failed.
     """
-    attacks = [ATTACK, *([ADAPTIVE] if knowing else []), *([LABELS] if aim == MEMBERSHIP else [])]
-    distances = [distance(study, records, aim, defence, batch_size, attack) for attack in attacks]
+    attacks = [ATTACK, STRONGEST, *([LABELS] if aim == MEMBERSHIP else [])]
+    distances = [distance(study, records, aim, defence, batch_size, attack, stage) for attack in attacks]
     known = [reading for reading in distances if reading is not None]
     return min(known, key=lambda reading: reading.value) if len(known) == len(attacks) else None
 
 
-def ratio(study: Study, records: Records, defence: Defence, batch_size: int) -> Reading | None:
-    """Return how large the gradient is beside what the defence adds to it; None without a defence."""
-    return _attack_cells(study, records, defence, batch_size, ATTACK).reading(
-        RATIO, "raw", optional=isinstance(defence, Undefended)
-    )
+def unclipped(study: Study, records: Records, defence: Defence, batch_size: int, stage: str = INITIAL) -> Row:
+    """Return the paper's reconstruction error as the search left it, not cut to the range of pixels, as columns."""
+    cells = _attack_cells(study, records, defence, batch_size, ATTACK, stage)
+    return columns("unclipped", cells.reading(UNCLIPPED, "raw", optional=True))
+
+
+def ratio(study: Study, records: Records, defence: Defence, batch_size: int, stage: str = INITIAL) -> Reading | None:
+    """Return how large the gradient of the biases is beside what the defence adds to it; None without a defence."""
+    return _ratio(study, records, defence, batch_size, stage, BIAS_RATIO)
+
+
+def other_ratios(study: Study, records: Records, defence: Defence, batch_size: int, stage: str = INITIAL) -> Row:
+    """Return the same over all tensors of the body, and over the whole message, as columns."""
+    names = {"ratio_body": BODY_RATIO, "ratio_all": RATIO}
+    row: Row = {}
+    for column, name in names.items():
+        row |= columns(column, _ratio(study, records, defence, batch_size, stage, name))
+    return row
+
+
+def features(study: Study, records: Records, defence: Defence, stage: str) -> Reading | None:
+    """Return the error of single examples' features read off the public head."""
+    cells = _attack_cells(study, records, defence, 1, FEATURES, stage)
+    return cells.reading(FEATURES, optional=True)
 
 
 def effect(study: Study, records: Records, defence: Defence) -> Row:
@@ -120,7 +165,7 @@ def make_plan(
     scenarios: dict[str, Scenario],
     defences: Iterable[Defence],
     probes: dict[str, Probe],
-    seed: int,
+    seeds: tuple[int, ...],
     **grid: Any,
 ) -> Plan:
     """Return an audit with one victim, or what `grid` says."""
@@ -129,7 +174,7 @@ def make_plan(
         scenarios=scenarios,
         defences=tuple(defences),
         probes=probes,
-        grid=Grid(seeds=(seed,), **{"victims": 1, **grid}),
+        grid=Grid(seeds=seeds, **{"victims": 1, **grid}),
     )
 
 
@@ -138,70 +183,26 @@ def steps_per_epoch(study: Study, clients: int, batch_size: int) -> int:
     return max(1, len(study.data.load().train) // clients // batch_size)
 
 
-def _accuracy_audit(study: Study) -> str:
-    return f"{study.name}-accuracy"
-
-
-def _attack_audits(study: Study, sweep: Sweep) -> tuple[str, str]:
-    sizes = "-".join(map(str, sweep.batch_sizes))
-    return f"{study.name}-attack-{sizes}", f"{study.name}-modelled-{sizes}"
-
-
-def _attack_cells(study: Study, records: Records, defence: Defence, batch_size: int, attack: str) -> Records:
-    audits = [audit for sweep in study.sweeps for audit in _attack_audits(study, sweep)]
-    return records.where(*audits, label=attack, batch_size=batch_size, defence=defence).done
-
-
-def _accuracies(study: Study) -> Plan:
+def train_in_turn(study: Study) -> Federated:
+    """Return the training run behind the accuracies: round robin, observed by the gradient of one batch."""
     steps = study.local_steps or steps_per_epoch(study, PARTICIPANTS, study.batch_size)
-    scenario = Federated(
+    return Federated(
         data=study.data,
         # The attack's network saw pixels as they are in the paper's public code; so does the training.
         model=DLNet(activation=study.activation),
         normalise=False,
         participants=PARTICIPANTS,
         protocol=RoundRobin(optimiser=Adam(learning_rate=study.learning_rate), local_steps=steps),
+        observed=FedSGD(),
         rounds=study.rounds,
         batch_size=study.batch_size,
         device=study.device,
     )
-    defences = sweep_mechanisms(study.noise, study.alpha2).values()
-    return make_plan(
-        f"{study.name}: accuracies", {"round robin": scenario}, defences, {"utility": Utility()}, study.seed
-    )
 
 
-def _attacks(study: Study, sweep: Sweep) -> Plan:
-    """Attack under noise; the first sweep also has the lengths of the code and Laplace noise."""
-    defences = [defence for (name, _), defence in sweep_mechanisms(sweep.noise, ()).items() if name not in MODELLED]
-    if sweep == study.sweeps[0]:
-        defences += [spn(alpha2, bits) for bits in study.bits for alpha2 in study.bits_alpha2]
-        defences += [laplace(scale) for scale in study.laplace]
-    return _sweep(f"{study.name}: attacks", study, sweep, defences, _plain(sweep))
-
-
-def _plan_modelled(study: Study, sweep: Sweep) -> Plan:
-    """Attack polarization and PPDL with and without knowledge of them: one audit, so that both are compared."""
-    threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
-    # An iteration of the plain attack is up to 20 evaluations, one of this is one.
-    iterations = min(300, 20 * sweep.iterations)
-    knowing = Attempt(attack=preset(ADAPTIVE, iterations=iterations), threat=threat, metrics=METRICS)
-    probes = {**_plain(sweep), ADAPTIVE: knowing}
-    defences = [
-        defence for (name, _), defence in sweep_mechanisms(sweep.noise, sweep.alpha2).items() if name in MODELLED
-    ]
-    return _sweep(f"{study.name}: attacks by who knows the defence", study, sweep, defences, probes)
-
-
-def _plain(sweep: Sweep) -> dict[str, Probe]:
-    return {
-        ATTACK: Attempt(attack=preset(ATTACK, iterations=sweep.iterations), metrics=METRICS),
-        LABELS: Attempt(attack=LabelReading(), metrics=METRICS),
-    }
-
-
-def _sweep(title: str, study: Study, sweep: Sweep, defences: Iterable[Defence], probes: dict[str, Probe]) -> Plan:
-    scenario = Federated(
+def untrained(study: Study) -> Federated:
+    """Return the federation at its start, from which gradients are attacked."""
+    return Federated(
         data=study.data,
         model=DLNet(activation=study.activation),
         normalise=False,
@@ -210,5 +211,87 @@ def _sweep(title: str, study: Study, sweep: Sweep, defences: Iterable[Defence], 
         rounds=0,
         device=study.device,
     )
-    grid = {"batch_sizes": sweep.batch_sizes, "victims": sweep.victims}
-    return make_plan(title, {"one gradient": scenario}, defences, probes, study.seed, **grid)
+
+
+def guarded(study: Study) -> list[Defence]:
+    """Return the hardened variants of a study, from polarization as published on."""
+    return [hardened(study.hardened_alpha2, std) for std in (0.0, *study.head_noise)]
+
+
+def _once(defences: Iterable[Defence]) -> list[Defence]:
+    """Return defences without repeating one: the hardened variant without noise may be in a sweep."""
+    return list({defence.key: defence for defence in defences}.values())
+
+
+def _trained_audit(study: Study) -> str:
+    return f"{study.name}-trained"
+
+
+def _attack_audit(study: Study, sweep: Sweep) -> str:
+    return f"{study.name}-attack-{'-'.join(map(str, sweep.batch_sizes))}"
+
+
+def _ablation_audit(study: Study) -> str:
+    return f"{study.name}-ablations"
+
+
+def _attack_cells(
+    study: Study, records: Records, defence: Defence, batch_size: int, attack: str, stage: str
+) -> Records:
+    if stage == TRAINED:
+        audits = [_trained_audit(study)]
+    else:
+        audits = [*(_attack_audit(study, sweep) for sweep in study.sweeps), _ablation_audit(study)]
+    return records.where(*audits, label=attack, batch_size=batch_size, defence=defence).done
+
+
+def _ratio(study: Study, records: Records, defence: Defence, batch_size: int, stage: str, name: str) -> Reading | None:
+    cells = _attack_cells(study, records, defence, batch_size, ATTACK, stage)
+    # A private head that has learned its codes adds nothing to a gradient.
+    return cells.reading(name, "raw", optional=isinstance(defence, Undefended) or stage == TRAINED)
+
+
+def _trained(study: Study) -> Plan:
+    first = study.sweeps[0]
+    defences = _once([*sweep_mechanisms(study.noise, study.alpha2).values(), *guarded(study)])
+    probes: dict[str, Probe] = {"utility": Utility(), **_probes(first)}
+    return make_plan(
+        f"{study.name}: trained networks",
+        {"round robin": train_in_turn(study)},
+        defences,
+        probes,
+        (study.seed,),
+        stages=("end",),
+        victims=first.victims,
+    )
+
+
+def _attacks(study: Study, sweep: Sweep) -> Plan:
+    """Attack by the paper's attack, by label reading and by the suite; the first sweep has the hardened variant too."""
+    defences = list(sweep_mechanisms(sweep.noise, sweep.alpha2).values())
+    if sweep == study.sweeps[0]:
+        defences = _once([*defences, *guarded(study)])
+    grid: dict[str, Any] = {"batch_sizes": sweep.batch_sizes, "victims": sweep.victims}
+    scenarios: dict[str, Scenario] = {"one gradient": untrained(study)}
+    return make_plan(f"{study.name}: attacks", scenarios, defences, _probes(sweep), (study.seed,), **grid)
+
+
+def _ablations(study: Study) -> Plan:
+    defences = [spn(alpha2, bits) for bits in study.bits for alpha2 in study.bits_alpha2]
+    defences += [laplace(scale) for scale in study.laplace]
+    first = study.sweeps[0]
+    probes = {ATTACK: _probes(first)[ATTACK]}
+    scenarios: dict[str, Scenario] = {"one gradient": untrained(study)}
+    return make_plan(f"{study.name}: ablations", scenarios, defences, probes, (study.seed,), victims=first.victims)
+
+
+def _probes(sweep: Sweep) -> dict[str, Probe]:
+    """Return the attacks of a sweep: the paper's, label reading, and all attacks by who knows the mechanism."""
+    knowing = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
+    members = {} if sweep.effort == 1 else scale(whole_suite(), sweep.effort)
+    return {
+        ATTACK: Attempt(attack=preset(ATTACK, iterations=sweep.iterations), metrics=METRICS),
+        LABELS: Attempt(attack=LABELS_READ, metrics=METRICS),
+        FEATURES: HeadFeatures(),
+        STRONGEST: Attempt(attack=Strongest(members=members), threat=knowing, metrics=METRICS),
+    }

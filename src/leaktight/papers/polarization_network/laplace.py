@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from leaktight.papers.check import Check, within
 from leaktight.papers.comparison import difference, farthest, relative
 from leaktight.papers.paper import Experiment
-from leaktight.papers.polarization_network.audits import compare_strengths, effect, focus_of, plan_attacks
+from leaktight.papers.polarization_network.audits import (
+    compare_strengths,
+    effect,
+    focus_of,
+    plan_ablations,
+    plan_attacks,
+)
 from leaktight.papers.polarization_network.mechanisms import GAUSSIAN, LAPLACE, gaussian, laplace
 from leaktight.papers.polarization_network.scales import Study
 from leaktight.papers.records import Records
@@ -44,7 +50,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 EXPERIMENT = Experiment(
     table="laplace",
     keys=("data_set", "noise", "strength"),
-    plans=plan_attacks,
+    plans=lambda studies: plan_attacks(studies) | plan_ablations(studies),
     rows=rows,
     published=PUBLISHED,
     checks=checks,

@@ -10,8 +10,6 @@ from leaktight.defences import GaussianNoise, LaplaceNoise, TopK
 from leaktight.defences.polarization import Polarization
 
 NONE, GAUSSIAN, PPDL_05, PPDL_30, SPN, LAPLACE = "none", "Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN", "Laplace"
-MODELLED = (PPDL_05, PPDL_30, SPN)
-"""Mechanisms that the attackers of this study model; those that model noise are not tried here."""
 BITS = 64
 
 
@@ -50,6 +48,11 @@ def spn(alpha2: float, bits: int = BITS) -> Defence:
     return Polarization(alpha2=alpha2, bits=bits, bound=0.3)
 
 
+def hardened(alpha2: float, head_noise: float) -> Defence:
+    """Return our variant of it, whose public head is guarded by noise as well."""
+    return Polarization(alpha2=alpha2, bits=BITS, bound=0.3, head_noise=head_noise)
+
+
 def federated_spn(alpha2: float) -> Defence:
     """Return it on a larger network, whose layers start as torch starts them (Table 3)."""
     return Polarization(alpha2=alpha2, bits=BITS)
@@ -63,14 +66,14 @@ MECHANISMS = (
 )
 
 
-def against_adaptive(mechanism: str) -> str:
-    """Return the name of a mechanism against who knows of it.
+def against_strongest(mechanism: str) -> str:
+    """Return the name of a mechanism against who knows of it and takes the best of all attacks.
 
     Example:
-        >>> against_adaptive("SPN")
-        'SPN, adaptive attacker'
+        >>> against_strongest("SPN")
+        'SPN, strongest attacker'
     """
-    return f"{mechanism}, adaptive attacker"
+    return f"{mechanism}, strongest attacker"
 
 
 def sweep_mechanisms(noise: Sequence[float], alpha2: Sequence[float]) -> dict[tuple[str, float], Defence]:

@@ -19,13 +19,14 @@ from leaktight.papers.paper import Order
 
 NOISE = (0.0001, 0.001, 0.01, 0.1, 0.5)
 ALPHA2 = (0.0001, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
+HEAD_NOISE = (0.001, 0.01, 0.1, 0.5)
 PARTICIPANTS = 10
 # Their sub-folders, and their names in the paper's tables.
 SETS = {"mnist": "MNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100", "svhn": "SVHN"}
 
 
 class Sweep(Value):
-    """One attack on every mechanism at these strengths.
+    """One attack on every mechanism at these strengths, beside the suite `strongest`.
 
     Args:
         batch_sizes: examples behind one gradient.
@@ -34,6 +35,7 @@ class Sweep(Value):
         iterations: L-BFGS iterations of at most 20 evaluations each; more is a stronger attack.
         noise: scales of the noise.
         alpha2: strengths of the polarization.
+        effort: how many times its usual effort the suite has, above 0.
     """
 
     batch_sizes: tuple[int, ...]
@@ -41,6 +43,7 @@ class Sweep(Value):
     iterations: int
     noise: tuple[float, ...] = NOISE
     alpha2: tuple[float, ...] = ALPHA2
+    effort: float = Field(1.0, gt=0)
 
 
 class Federation(Value):
@@ -57,6 +60,9 @@ class Federation(Value):
         others: whether PPDL and noise are trained as well (Fig. 28).
         alpha2: the strength of the polarization.
         local_steps: local steps in a round; None for one epoch.
+        per_client: how many training images each participant has; None deals out all there are.
+        averaged: over how many of the last rounds accuracies are averaged.
+        seeds: how many training runs there are of each kind.
     """
 
     network: SerializeAsAny[Network]
@@ -69,6 +75,9 @@ class Federation(Value):
     others: bool = False
     alpha2: float = 0.1
     local_steps: int | None = None
+    per_client: int | None = None
+    averaged: int = 5
+    seeds: int = 3
 
 
 class Study(Value):
@@ -88,6 +97,8 @@ class Study(Value):
         bits_alpha2: at which strengths.
         laplace: scales of Laplace noise (Fig. 26).
         federations: the federated comparisons.
+        hardened_alpha2: the strength of the polarization in the hardened variant.
+        head_noise: scales of the noise on its public head.
         local_steps: local steps in a round; None for one epoch.
         seed: what all randomness derives from.
         device: where tensors live.
@@ -106,6 +117,8 @@ class Study(Value):
     bits_alpha2: tuple[float, ...] = ALPHA2
     laplace: tuple[float, ...] = NOISE
     federations: tuple[Federation, ...] = ()
+    hardened_alpha2: float = 0.1
+    head_noise: tuple[float, ...] = HEAD_NOISE
     local_steps: int | None = None
     seed: int = 0
     device: DeviceName = "cpu"
@@ -135,7 +148,14 @@ def missing_sets(order: Order) -> list[str]:
 def _smoke(data: str) -> list[Study]:
     few: dict[str, Any] = {"noise": (0.001, 0.5), "alpha2": (0.001, 0.5)}
     federation = Federation(
-        network=AlexNet(width=2), clients=(4,), rounds=3, batch_size=32, learning_rate=0.05, sample=1
+        network=AlexNet(width=2),
+        clients=(4,),
+        rounds=3,
+        batch_size=32,
+        learning_rate=0.05,
+        sample=1,
+        averaged=2,
+        seeds=2,
     )
     return [
         Study(
@@ -145,9 +165,10 @@ def _smoke(data: str) -> list[Study]:
             learning_rate=0.003,
             **few,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=2, **few),
-                Sweep(batch_sizes=(4,), victims=PARTICIPANTS, iterations=1, noise=(0.5,), alpha2=(0.5,)),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=2, effort=0.02, **few),
+                Sweep(batch_sizes=(4,), victims=PARTICIPANTS, iterations=2, effort=0.02, noise=(0.5,), alpha2=(0.5,)),
             ),
+            head_noise=(0.5,),
             bits=(128,),
             bits_alpha2=(0.5,),
             laplace=(0.001,),
@@ -162,28 +183,32 @@ def _small(data: str) -> list[Study]:
     few: dict[str, Any] = {"noise": few_noise, "alpha2": few_alpha2}
     ends: dict[str, Any] = {"noise": few_noise[1:], "alpha2": (0.01, 0.5)}
     network = AlexNet(width=8)
-    common: dict[str, Any] = {"network": network, "batch_size": 32, "learning_rate": 0.02, "sample": 2}
+    common: dict[str, Any] = {"network": network, "batch_size": 32, "learning_rate": 0.01, "rounds": 40, "sample": 2}
     return [
         Study(
             name="CIFAR10",
             data=need_set(data, "cifar10", train_limit=10_000, test_limit=2_000),
             rounds=9,
+            **few,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35),
-                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=4, **ends),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35, effort=0.2, **few),
+                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=35, effort=0.1, **ends),
             ),
             bits_alpha2=few_alpha2[2:],
-            federations=(Federation(clients=(4, 20), rounds=12, **common),),
+            laplace=few_noise,
+            head_noise=HEAD_NOISE[1:],
+            federations=(Federation(clients=(4, 10), per_client=400, **common),),
         ),
         Study(
             name="MNIST",
             data=need_set(data, "mnist", train_limit=5_000, test_limit=2_000),
             rounds=10,
-            **few,
-            sweeps=(Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=30, **few),),
+            **ends,
+            sweeps=(Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35, effort=0.1, **ends),),
             bits_alpha2=(0.5,),
-            laplace=few_noise,
-            federations=(Federation(clients=(10,), rounds=8, **common),),
+            laplace=few_noise[1:],
+            head_noise=HEAD_NOISE[-1:],
+            federations=(Federation(clients=(4,), per_client=300, **common),),
         ),
     ]
 
@@ -211,8 +236,13 @@ def _cut(study: Study, steps: int) -> Study:
     """Return a study in which every part is kept, and of what is counted or swept only the least."""
     ends = {"noise": _ends(study.noise), "alpha2": _ends(study.alpha2)}
     few = {**ends, "victims": 2}
-    sweeps = [sweep.model_copy(update={**few, "iterations": min(steps, sweep.iterations)}) for sweep in study.sweeps]
-    least = {"sample": 1, "batch_size": 2}
+    sweeps = [
+        sweep.model_copy(
+            update={**few, "iterations": min(steps, sweep.iterations), "effort": min(sweep.effort, steps / 300)}
+        )
+        for sweep in study.sweeps
+    ]
+    least = {"sample": 1, "batch_size": 2, "averaged": 1, "seeds": 1}
     federations = [
         each.model_copy(
             update={**least, "clients": each.clients[:1], "rounds": min(steps, each.rounds), "local_steps": steps}
@@ -224,6 +254,7 @@ def _cut(study: Study, steps: int) -> Study:
             **ends,
             "bits_alpha2": study.bits_alpha2[-1:],
             "laplace": study.laplace[-1:],
+            "head_noise": study.head_noise[-1:],
             "data": _limit(study.data),
             "rounds": min(steps, study.rounds),
             "local_steps": steps,

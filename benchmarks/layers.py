@@ -15,13 +15,13 @@ import time
 import torch
 from _rows import Row, parser, show
 from _sensitivity import sensitivity_rows
-from leaktight.attacks.gradient_features import pool_layers
 from torch import Tensor
 
 from leaktight.attacks.auxiliary_gradients import batch_gradients
 from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.learning import classification, gradient
+from leaktight.learning.gradient_features import pool_layers
 from leaktight.models import FaceAlexNet, VGG11Net
 from leaktight.models.network import Network
 

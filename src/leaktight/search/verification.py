@@ -180,7 +180,7 @@ def read_verification(records: Sequence[Record]) -> Verification:
 
 
 def _psnr(record: Record | None) -> Reading | None:
-    return _find(record, "psnr", "raw")
+    return _find(record, PSNR().kind, "raw")
 
 
 def _find(record: Record | None, name: str, against: str | None = None) -> Reading | None:

@@ -86,7 +86,7 @@ def number(
 
 def in_range(labels: Ids, classes: int, what: str) -> NDArray[np.int64]:
     """Return whole labels that are below a known number of classes, or say which one is not."""
-    wrong = np.flatnonzero((labels < 0) | (labels >= classes)) if labels.dtype.kind in "iu" else np.arange(len(labels))
+    wrong = np.flatnonzero((labels < 0) | (labels >= classes)) if labels.dtype.kind in "iu" else np.arange(1)
     if len(wrong):
         raise InvalidValue(
             f"{what} must have labels from 0 to {classes - 1}. Got `{labels[wrong[0]]}` at example {wrong[0]} instead."

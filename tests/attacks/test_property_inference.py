@@ -231,7 +231,6 @@ def test_in_a_mean_of_several_one_participant_has_the_property(monkeypatch):
         assert not held[half:].any()
 
 
-
 def test_updates_of_several_steps_leak_it_too():
     run = observed(every=6, protocol=FedAvg(local_steps=2, optimiser=Sgd(learning_rate=0.05)), victims=60)
     assert readings(QUICK, run)[0].value > 0.9

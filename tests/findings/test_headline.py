@@ -61,6 +61,24 @@ def test_an_attack_that_fails_undefended_says_nothing_of_defences(made):
     assert said == "No attack tried read images even without a defence, so this audit says nothing of any defence."
 
 
+def test_what_is_read_under_a_defence_alone_is_said(made):
+    said = headline([made.record(psnr=9), made.record(TopK(), psnr=38)])
+    assert said.startswith("No attack tried read images even without a defence, so that attacks fail says nothing")
+    assert said.endswith("But under top-k (share 0.1), all 8 images are recognised.")
+
+
+def test_a_bound_says_something_where_attacks_fail(made):
+    notes = {"dp_sgd.epsilon": 1.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    said = headline([made.record(psnr=9), made.record(DPSGD(), psnr=9, notes=notes)])
+    assert "this audit says nothing" not in said
+    assert said.endswith(" is bounded by its epsilon.")
+
+
+def test_help_at_an_unknown_price_is_not_denied(made):
+    records = [made.record(psnr=38), made.record(TopK(), psnr=17, accuracy=None), made.record(GaussianNoise(), psnr=38)]
+    assert headline(records).endswith("1 of 2 defences was shown to lower the leak. What that costs was not measured.")
+
+
 def test_without_a_bare_run_nothing_is_compared(made):
     assert headline([made.record(TopK(), psnr=9)]).startswith("Nothing was measured without a defence")
 
@@ -130,3 +148,5 @@ def test_several_scenarios_are_counted(made):
     other = made.Handmade.model_construct(kind="handmade", rounds=7)
     said = headline([made.record(psnr=9), made.record(psnr=38, scenario=other)])
     assert said.startswith("Undefended messages leak in 1 of 2 scenarios. Scenario 2: Without a defence, all 8")
+    unread = headline([made.record(psnr=9), made.record(psnr=9, scenario=other)])
+    assert unread.startswith("In none of 2 scenarios did any attack tried read undefended messages. Scenario 1: ")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, count
+from leaktight.core.display import capital, count, join_words
 from leaktight.findings.choice import choose, price_of
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.sentence import price_clause
@@ -40,8 +40,10 @@ def headline_of(summary: Summary) -> str:
         return _headline(summary.judgements)
     leaking = [number for number, judged in scenarios.items() if _leaks(judged)]
     lead = leaking[0] if leaking else min(scenarios)
-    many = f"{len(leaking) or 'none'} of {len(scenarios)} scenarios"
-    return f"Undefended messages leak in {many}. Scenario {lead}: {_headline(scenarios[lead])}"
+    said = f"Scenario {lead}: {_headline(scenarios[lead])}"
+    if leaking:
+        return f"Undefended messages leak in {len(leaking)} of {len(scenarios)} scenarios. {said}"
+    return f"In none of {len(scenarios)} scenarios did any attack tried read undefended messages. {said}"
 
 
 def _leaks(judged: Sequence[Judgement]) -> bool:
@@ -60,7 +62,7 @@ def _headline(judged: Sequence[Judgement]) -> str:
     bare = [one for one in main if is_undefended(one.defence)]
     leaking = [one for one in bare if one.verdict in READ]
     if not leaking:
-        return _say_nothing_read(bare, main)
+        return " ".join([_say_nothing_read(bare, main), *_say_all_the_same(main)])
     lead, *others = leaking
     defended = [one for one in main if one.kind == lead.kind and not is_undefended(one.defence)]
     also = [f"Also, {one.kind.headline(one.worst)}." for one in others]
@@ -79,10 +81,23 @@ def _say_read(judgement: Judgement) -> str:
 
 def _say_nothing_read(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
     """Say what an audit is worth in which nothing was read without a defence."""
-    noun = main[0].kind.noun
+    noun = join_words(list(dict.fromkeys(one.kind.noun for one in bare or main)))
     if not bare:
         return f"Nothing was measured without a defence, so nothing shows what a defence does for {noun}."
-    return f"No attack tried read {noun} even without a defence, so this audit says nothing of any defence."
+    what = "that attacks fail" if any(one.verdict in READ or one.is_good for one in main) else "this audit"
+    return f"No attack tried read {noun} even without a defence, so {what} says nothing of any defence."
+
+
+def _say_all_the_same(main: Sequence[Judgement]) -> list[str]:
+    """Say what shows something of a defence though nothing was read without one: what was read under it, or a bound."""
+    read = [one for one in main if one.verdict in READ]
+    bounded = [one for one in main if one.is_good]
+    said = [f"But under {name_of(one.defence)}, {_say_read(one)}." for one in read[:1]]
+    if len(bounded) == 1:
+        said.append(f"{capital(name_of(bounded[0].defence))} is bounded by its epsilon.")
+    elif bounded:
+        said.append(f"{count(len(bounded), 'defence')} are bounded by their epsilon.")
+    return said
 
 
 def _say_defences(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> list[str]:
@@ -92,6 +107,8 @@ def _say_defences(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> l
     if judged[0].worst.unpriced:
         return [_helpful(judged), f"What that costs cannot be said: {judged[0].worst.unpriced}."]
     choice = choose(judged)
+    if choice is None and any(one.may_be_advised for one in judged):
+        return [_helpful(judged), "What that costs was not measured."]
     if choice is None:
         return [f"{_none(judged)} to lower it{_useless(judged)}."]
     if choice.best.verdict == "reduced":

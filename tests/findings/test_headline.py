@@ -150,3 +150,20 @@ def test_several_scenarios_are_counted(made):
     assert said.startswith("Undefended messages leak in 1 of 2 scenarios. Scenario 2: Without a defence, all 8")
     unread = headline([made.record(psnr=9), made.record(psnr=9, scenario=other)])
     assert unread.startswith("In none of 2 scenarios did any attack tried read undefended messages. Scenario 1: ")
+
+
+def test_of_captured_scenarios_the_first_that_leaks_as_it_was_sent_is_told(made):
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    records = [
+        made.record(psnr=psnr, defence=defence, scenario=scenario)
+        for scenario, sent in ((made.SCENARIO, 9), (other, 38))
+        for defence, psnr in ((None, 38), (AsCaptured(), sent))
+    ]
+    assert headline(records).startswith("Captured messages leak in 1 of 2 scenarios. Scenario 2: These messages are")
+
+
+def test_captured_scenarios_that_nobody_graded_are_not_called_unread(made):
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    blind = ungraded(made, (1e-9,) * 4, (200.0,) * 4)
+    again = [one.model_copy(update={"cell": one.cell.model_copy(update={"scenario": other})}) for one in blind]
+    assert headline([*blind, *again]).startswith("Scenario 1 of 2: The attack posterior found examples")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
@@ -38,16 +38,25 @@ def headline_of(summary: Summary) -> str:
         return NOTHING
     if len(scenarios) == 1:
         return _headline(summary.judgements)
-    leaking = [number for number, judged in scenarios.items() if _leaks(judged)]
-    lead = leaking[0] if leaking else min(scenarios)
-    said = f"Scenario {lead}: {_headline(scenarios[lead])}"
-    if leaking:
-        return f"Undefended messages leak in {len(leaking)} of {len(scenarios)} scenarios. {said}"
-    return f"In none of {len(scenarios)} scenarios did any attack tried read undefended messages. {said}"
+    return _say_scenarios(scenarios)
 
 
-def _leaks(judged: Sequence[Judgement]) -> bool:
-    return any(one.verdict in READ for one in judged if is_undefended(one.defence))
+def _say_scenarios(scenarios: Mapping[int, Sequence[Judgement]]) -> str:
+    """Say in how many scenarios messages leak, captured ones as they were sent, and what was found in the first."""
+    graded = [one for judged in scenarios.values() for one in judged if not one.kind.unjudged]
+    captured = [one for one in graded if isinstance(one.defence, AsCaptured)]
+    asked = captured or [one for one in graded if is_undefended(one.defence)]
+    leaking = {one.scenario for one in asked if one.verdict in READ}
+    lead = min(leaking or scenarios)
+    said = _headline(scenarios[lead])
+    if not asked:
+        return f"Scenario {lead} of {len(scenarios)}: {said}"
+    what = "captured" if captured else "undefended"
+    if not leaking:
+        many = f"In none of {len(scenarios)} scenarios did any attack tried read {what} messages"
+    else:
+        many = f"{capital(what)} messages leak in {len(leaking)} of {len(scenarios)} scenarios"
+    return f"{many}. Scenario {lead}: {said}"
 
 
 def _headline(judged: Sequence[Judgement]) -> str:

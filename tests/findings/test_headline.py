@@ -61,6 +61,16 @@ def test_an_attack_that_fails_undefended_says_nothing_of_defences(made):
     assert said == "No attack tried read images even without a defence, so this audit says nothing of any defence."
 
 
+def test_labels_that_are_read_where_no_image_is_are_said(made):
+    labels = "100 % of the labels are read (a blind answer gets 10 %)."
+    said = headline([made.record(psnr=9, labels=0.0), made.record(TopK(), psnr=9, labels=0.0)])
+    assert "this audit says nothing of what a defence does for images. " in said
+    assert said.endswith(f"But without a defence, {labels}")
+    sent = headline([made.record(psnr=38, labels=0.0), made.record(AsCaptured(), psnr=9, labels=0.0)])
+    assert sent.startswith("Whether these messages leak is not known")
+    assert sent.endswith(f"But {labels}")
+
+
 def test_what_is_read_under_a_defence_alone_is_said(made):
     said = headline([made.record(psnr=9), made.record(TopK(), psnr=38)])
     assert said.startswith("No attack tried read images even without a defence, so that attacks fail says nothing")

@@ -66,12 +66,16 @@ def _headline(judged: Sequence[Judgement]) -> str:
         return _say_ungraded(judged)
     sent = [one for one in graded if isinstance(one.defence, AsCaptured) and not one.beside]
     if sent:
-        return _say_captured(sent[0])
+        read = [one for one in graded if isinstance(one.defence, AsCaptured) and one.beside and one.verdict in READ]
+        more = [] if sent[0].verdict in READ else [f"But {one.kind.headline(one.worst)}." for one in read]
+        return " ".join([_say_captured(sent[0]), *more])
     main = [one for one in graded if not one.beside] or graded
     bare = [one for one in main if is_undefended(one.defence)]
     leaking = [one for one in bare if one.verdict in READ]
     if not leaking:
-        return " ".join([_say_nothing_read(bare, main), *_say_all_the_same(main)])
+        beside = [one for one in graded if one.beside and is_undefended(one.defence) and one.verdict in READ]
+        still = [f"But without a defence, {one.kind.headline(one.worst)}." for one in beside if bare]
+        return " ".join([_say_nothing_read(bare, main, bool(still)), *_say_all_the_same(main), *still])
     lead, *others = leaking
     defended = [one for one in main if one.kind == lead.kind and not is_undefended(one.defence)]
     also = [f"Also, {one.kind.headline(one.worst)}." for one in others]
@@ -88,13 +92,14 @@ def _say_read(judgement: Judgement) -> str:
     return said
 
 
-def _say_nothing_read(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
-    """Say what an audit is worth in which nothing was read without a defence."""
+def _say_nothing_read(bare: Sequence[Judgement], main: Sequence[Judgement], but: bool = False) -> str:
+    """Say what an audit is worth in which nothing was read without a defence; `but` what comes beside examples."""
     noun = join_words(list(dict.fromkeys(one.kind.noun for one in bare or main)))
     if not bare:
         return f"Nothing was measured without a defence, so nothing shows what a defence does for {noun}."
     what = "that attacks fail" if any(one.verdict in READ or one.is_good for one in main) else "this audit"
-    return f"No attack tried read {noun} even without a defence, so {what} says nothing of any defence."
+    of = f"what a defence does for {noun}" if but else "any defence"
+    return f"No attack tried read {noun} even without a defence, so {what} says nothing of {of}."
 
 
 def _say_all_the_same(main: Sequence[Judgement]) -> list[str]:

@@ -247,6 +247,7 @@ print(repr(result).partition(":")[0])
 """
 
 
+@pytest.mark.long
 def test_a_plain_script_needs_no_guard_and_prints_nothing_of_its_own(tmp_path):
     (tmp_path / "mine.py").write_text(textwrap.dedent(SCRIPT))
     said = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)

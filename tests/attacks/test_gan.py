@@ -168,6 +168,7 @@ def scenario(**settings):
     )
 
 
+@pytest.mark.long
 def test_on_real_digits_several_attackers_sit_in_the_training_and_each_keeps_a_generator_of_its_own():
     attack = GanAttack(
         victim_class=0, generator_steps=15, fakes=60, samples=100, generator={"width": 8}, accomplices=("client-2",)

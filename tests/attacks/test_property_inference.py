@@ -231,14 +231,6 @@ def test_in_a_mean_of_several_one_participant_has_the_property(monkeypatch):
         assert not held[half:].any()
 
 
-def test_others_in_the_mean_hide_the_property():
-    # One of three, or of seven, others has it now and then; a message by itself leaks it.
-    run = observed(participants=4, victims=160, every=4, share=0.25)
-    alone, among = (readings(changed(gradients=200), run, seat)[0].value for seat in ("server", "client-0"))
-    assert alone > 0.7
-    assert among < alone
-
-
 def test_updates_of_several_steps_leak_it_too():
     run = observed(every=6, protocol=FedAvg(local_steps=2, optimiser=Sgd(learning_rate=0.05)), victims=60)
     assert readings(QUICK, run)[0].value > 0.9

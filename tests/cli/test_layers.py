@@ -37,6 +37,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_one_command_gives_table_ranking_and_picture(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -175,8 +175,8 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
         ),
         (
             ("polarization-network", "--scale", "small", "--data", "."),
-            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files or CIFAR .bin "
-            "batches. It has none.",
+            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files, CIFAR .bin "
+            "batches or the .mat files of SVHN. It has none.",
         ),
         (("polarization-network", "--steps", "0"), "The `steps` of Order must be at least 1. Got 0 instead."),
         (("polarization-network", "--seed", "-1"), "The `seed` of Order must be at least 0. Got -1 instead."),

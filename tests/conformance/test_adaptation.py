@@ -47,6 +47,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "layer_guard": {"layers": ("head",)},
     "layer_guard, noise": {"layers": ("head",), "guard": GaussianNoise()},
     "layer_guard, with a residual": {"layers": ("head",), "guard": TopK(residual=True)},
+    "sealed": {"layers": ("head",)},
     "withhold": {"layers": ("head",)},
     "sumkl": {},
     "isotropic_noise": {},
@@ -56,7 +57,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 DEFENCES: dict[str, Defence] = {
     name: installed_classes("defence")[name.partition(",")[0]](**settings) for name, settings in SETTINGS.items()
 }
-LEFT_OUT = {"withhold", "layer_guard"}
+LEFT_OUT = {"sealed", "withhold", "layer_guard"}
 PLAYED = {
     "gaussian_noise",
     "gaussian_noise, each step",
@@ -68,7 +69,7 @@ PLAYED = {
     "class_keys",
     "layer_guard, noise",
 }
-STATED = PLAYED | {"polarization", "transformation", "withhold", "layer_guard"}
+STATED = PLAYED | {"polarization", "transformation", "sealed", "withhold", "layer_guard"}
 CUT = {"sumkl", "isotropic_noise", "max_norm"}
 LEARNED = PLAYED | {name for name in DEFENCES if name.startswith("transformation")}
 

@@ -25,10 +25,10 @@ from leaktight.defences import (
         (Undefended(), set()),
         (TopK(), {"on_message"}),
         (GaussianNoise(), {"on_gradient", "on_message"}),
-        (Polarization(), {"on_task"}),
+        (Polarization(), {"on_gradient", "on_task"}),
         (ClassKeys(), {"on_agree", "on_task", "on_close", "on_reveal"}),
         (Chain(), set()),
-        (Chain(links=(Undefended(), TopK(), Chain(links=(Polarization(),)))), {"on_task", "on_message"}),
+        (Chain(links=(Undefended(), TopK(), Chain(links=(Polarization(),)))), {"on_gradient", "on_task", "on_message"}),
     ],
     ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )

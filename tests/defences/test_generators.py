@@ -11,7 +11,7 @@ import leaktight.defences
 
 FOLDER = Path(leaktight.defences.__file__).parent
 FORBIDDEN = {
-    "Generator", "manual_seed", "stream", "sealed", "seed_of", "default_rng", "RandomState", "urandom", "SecretKey",
+    "Generator", "manual_seed", "stream", "seed_of", "global_seed", "default_rng", "RandomState", "urandom", "SecretKey",
     "randn", "rand", "randint", "randperm", "randn_like", "rand_like", "normal_", "uniform_", "random_", "bernoulli", "bernoulli_",
     "multinomial", "normal", "exponential_", "laplace", "poisson", "Dropout", "dropout",
 }  # fmt: skip

@@ -126,7 +126,7 @@ def test_scenarios_without_a_name_are_told_apart(made, summary):
     for criterion in gate.criteria:
         subjects = [case.subject for case in criterion.cases]
         assert len(set(subjects)) == len(subjects)
-    assert [case.subject for case in gate.criteria[2].broken] == [
+    assert [case.subject for case in gate.criteria[2].faults] == [
         f"top-k (share 0.05), images, scenario {number}" for number in (1, 2)
     ]
 

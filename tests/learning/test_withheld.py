@@ -9,7 +9,7 @@ from leaktight.core.message import Kind, Message, layer_of
 from leaktight.core.run import all_but
 from leaktight.core.scenario import Observation
 from leaktight.core.threat import ThreatModel
-from leaktight.data import Digits
+from leaktight.data import ClassProperty, Digits
 from leaktight.defences import LayerGuard, Withhold
 from leaktight.learning import Adam, FedAvg, Federated, FedSGD, RoundRobin, Sgd, mean, secure_sum
 from leaktight.learning.protocol import Server
@@ -130,7 +130,7 @@ def test_where_everything_is_withheld_a_participant_can_tell_nothing():
 
 
 def test_all_participants_guard_the_same_layers():
-    scenario, defence = federation(rounds=2), LayerGuard(public=Digits())
+    scenario, defence = federation(rounds=2), LayerGuard(public=ClassProperty(data=Digits(), label=0))
     trained = scenario.train(defence, seed=0)
     chosen = [memory["defence"]["guarded"] for memory in trained.snapshots["end"].memories.values()]
     assert len(chosen) == 3

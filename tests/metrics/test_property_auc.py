@@ -100,7 +100,7 @@ def test_data_without_a_property_is_refused(ground_truths):
 
 def test_another_guess_and_an_empty_one_get_no_reading(truth):
     assert graded(Scores((("client-0", 0),), (torch.zeros(1),)), truth([[1]])) == ()
-    assert grade(scored(torch.zeros(1, 0)), ()) == ()
+    assert graded(scored(torch.zeros(1, 0)), ()) == ()
 
 
 def test_as_many_scores_as_messages_are_needed(truth):

@@ -206,7 +206,7 @@ def test_one_class_is_refused():
         (lambda: ConvNet(width=0), "The `width` of convnet must be at least 1. Got 0 instead."),
         (
             lambda: ConvNet(norm="layer"),
-            "The `norm` of convnet must be one of 'group', 'batch' or 'none'. Got 'layer' instead.",
+            "The `norm` of convnet must be one of 'group', 'instance', 'batch', 'running' or 'none'. Got 'layer' instead.",
         ),
         (lambda: FCNet(depth=1), "The `depth` of fcnet must be at least 2. Got 1 instead."),
         (lambda: FCNet(width=0), "The `width` of fcnet must be at least 1. Got 0 instead."),

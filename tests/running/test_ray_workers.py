@@ -136,6 +136,7 @@ def test_records_are_those_of_the_local_backend_and_a_killed_worker_loses_nothin
         assert (tmp_path / "ray" / TRAINING_FOLDER / name).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.long
 def test_a_real_audit_and_a_search_give_the_same_bytes(cluster: Cluster, tmp_path: Path) -> None:
     spec = {
         "scenario": {"data": "digits", "model": "mlp", "rounds": 2},

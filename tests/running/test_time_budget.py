@@ -191,6 +191,7 @@ def timeless(records: list[Record]) -> list[Record]:
     return [record.model_copy(update={"seconds": 0.0}) for record in records]
 
 
+@pytest.mark.long
 def test_records_follow_from_the_list_whatever_the_number_of_workers(costs: Costs, tmp_path: Path) -> None:
     costs(1.0, {POSTERIOR: 1e5, SCALE_FREE: 1e5, "features-first": 1e5})
     one = run(PLAN, tmp_path / "one", budget=60.0)

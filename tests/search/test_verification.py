@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from leaktight.core.metric import Reading
 from leaktight.data import Digits
 from leaktight.models import MLP
 from leaktight.search.settings import Search
-from leaktight.search.verification import make_plan, read_verification, verify
+from leaktight.search.verification import Attacked, make_plan, read_verification, verify
 from leaktight.transforms import Policy
 
 SEARCH = Search(data=Digits(), model=MLP(hidden=(8,)))
@@ -48,3 +49,18 @@ def test_one_layer_gives_images_away_whatever_they_went_through(tmp_path: Path) 
 def test_what_was_not_measured_is_said() -> None:
     found = read_verification([])
     assert (found.attacked, found.cost, found.sentences()) == ((), None, [])
+
+
+@pytest.mark.parametrize(
+    ("plain", "low", "said"),
+    [
+        (20.0, 11.0, "It hides 3.0 dB (1.0 to 5.0)."),
+        (20.0, 15.0, "It hides 3.0 dB (1.0 to 5.0). Images are still rebuilt."),
+        (13.5, 11.0, "The attack failed even without the policy, so this says nothing of what it hides."),
+        (13.5, 15.0, "It hides 3.0 dB (1.0 to 5.0). Images are still rebuilt."),
+    ],
+)
+def test_an_attack_that_fails_without_the_policy_says_nothing_of_it(plain: float, low: float, said: str) -> None:
+    policy = Reading(name="psnr", value=low + 1, low=low, high=low + 2, chance=14.0, leaks="high")
+    sentence = str(Attacked("end", plain, policy, 14.0, 3.0, (1.0, 5.0)))
+    assert sentence.partition("that needs no message. ")[2] == said

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from leaktight.core.errors import InvalidValue
-from leaktight.statistics.auc import auc, delong
+from leaktight.statistics.auc import auc, delong, delong_difference
 
 SCORED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
     lambda pairs: len({positive for _, positive in pairs}) == 2
@@ -48,6 +48,35 @@ def test_delong_s_variance_is_that_of_all_pairs(pairs):
     spread = 1.959963985 * (wins.mean(1).var() / len(ups) + wins.mean(0).var() / len(downs)).sqrt().item()
     assert low == pytest.approx(max(0.0, value - spread), abs=1e-9)
     assert high == pytest.approx(min(1.0, value + spread), abs=1e-9)
+
+
+def all_pairs(scores, positive):
+    ups, downs = scores[positive].double(), scores[~positive].double()
+    return (ups[:, None] > downs).double() + 0.5 * (ups[:, None] == downs).double()
+
+
+def test_the_variance_of_a_difference_has_the_covariance_of_both():
+    """By the matrices S10 and S01 of DeLong, DeLong and Clarke-Pearson."""
+    generator = torch.Generator().manual_seed(0)
+    positive = torch.arange(60) % 3 == 0
+    one = torch.randn(60, generator=generator) + positive
+    other = one + torch.randn(60, generator=generator)
+    wins = [all_pairs(scores, positive) for scores in (one, other)]
+    ups, downs = (torch.cov(torch.stack([each.mean(side) for each in wins])) for side in (1, 0))
+    total = ups / 20 + downs / 40
+    variance = (total[0, 0] + total[1, 1] - 2 * total[0, 1]).item()
+    value, (low, high) = delong_difference(one, other, positive)
+    assert value == pytest.approx(auc(one, positive) - auc(other, positive))
+    assert (high - low) / 2 == pytest.approx(1.959963985 * variance**0.5)
+    assert high - value == pytest.approx(value - low)
+    _, (lower, higher) = delong_difference(one, other, positive, level=0.99)
+    assert lower < low < high < higher
+
+
+def test_scores_that_order_alike_do_not_differ():
+    scores, positive = torch.arange(8.0), torch.arange(8) > 4
+    assert delong_difference(scores, scores.exp(), positive) == (0.0, (0.0, 0.0))
+    assert delong_difference(scores[4:6], -scores[4:6], positive[4:6]) == (1.0, (None, None))
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():

@@ -42,7 +42,9 @@ def from_text(text: str) -> Source:
     if text and path.exists():
         return _at(text, path, known)
     file, colon, label = text.rpartition(":")
-    if colon and file.lower().endswith(ENDINGS):
+    # A module may be named `data` as well as a table may end so.
+    is_module = file.lower().endswith(".data") and is_reference(text) and not Path(file).expanduser().exists()
+    if colon and file.lower().endswith(ENDINGS) and not is_module:
         if not Path(file).expanduser().exists():
             raise _absent(file)
         return Csv(path=file, label=label)

@@ -60,8 +60,8 @@ class Transformation(Defence):
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.4.
-        Balunovic et al., "Bayesian Framework for Gradient Leakage", ICLR 2022, section 6: attacks on these policies,
-        which succeed early in training.
+        Balunovic et al., "Bayesian Framework for Gradient Leakage", ICLR 2022: attacks on these policies, which
+        succeed early in training.
     """
 
     kind: Literal["transformation"] = "transformation"

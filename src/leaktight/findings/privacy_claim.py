@@ -10,6 +10,7 @@ from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import STAGES, name_of
+from leaktight.metrics.image import PSNR
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.statistics.pooling import pool
 
@@ -80,7 +81,7 @@ def _join(records: Sequence[Record], against: str) -> Reading | None:
         reading
         for record in records
         for reading in record.readings
-        if (reading.name, reading.against, reading.by) == ("psnr", against, "") and reading.each
+        if (reading.name, reading.against, reading.by) == (PSNR().kind, against, "") and reading.each
     ]
     if not readings:
         return None

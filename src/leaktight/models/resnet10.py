@@ -51,7 +51,7 @@ class ResNet10(Network):
     Example:
         >>> model = ResNet10(width=16, end="tanh", head="cosine").build((3, 32, 32), classes=10, seed=0)
         >>> sum(parameter.numel() for parameter in model.parameters())
-        305984
+        297616
 
     Differs from the paper: It is the network of ImageNet with one block in each stage and the first layers that are
     usual for small images; the shortcuts have no parameters. Group norm by default. For cosines, Sariyildiz et al. say

@@ -9,6 +9,7 @@ from pydantic import Field, SerializeAsAny
 from leaktight.attacks.presets import preset
 from leaktight.attacks.property_inference import PropertyInference
 from leaktight.core.device import DeviceName
+from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
@@ -47,7 +48,7 @@ class LayerStudy(Value):
             that many steps, as in federated averaging.
         batch_size: examples behind one step of `inference`.
         share: which part of every other batch has the property, in (0, 1]; at 1 all of it.
-        matched: whether batches with the property and without have labels alike.
+        matched: whether batches with the property and without have labels alike; nothing is asked of labels then.
         moments: at how many moments of the training it is looked at.
         messages: how many messages are judged; more gives narrower intervals.
         gradients: how many gradients of its own the attacker learns from; more is stronger.
@@ -103,7 +104,13 @@ class LayerStudy(Value):
 
     def _inference(self) -> Plan:
         held: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
-        sources = {**held, "labels": ClassProperty(data=self.data)}
+        # Where labels are alike in all batches there is nothing to ask of them.
+        sources = held if self.matched else {**held, "labels": ClassProperty(data=self.data)}
+        if not sources:
+            raise InvalidValue(
+                "Batches with matched labels need data with a private property. This has none; name one with "
+                "`--property`, or leave `--matched-labels` out."
+            )
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.AUXILIARY}))
         attack = PropertyInference(layers="each", gradients=self.gradients, matched=self.matched)
         probes: dict[str, Probe] = {
@@ -115,14 +122,13 @@ class LayerStudy(Value):
         }
         return Plan(
             title="Where the leak sits",
-            scenarios={name: self._watched(name, source) for name, source in sources.items()},
+            scenarios={name: self._watched(source) for name, source in sources.items()},
             probes=probes,
             grid=Grid(batch_sizes=(self.batch_size,), stages=("training",), seeds=(self.seed,), victims=self.messages),
         )
 
-    def _watched(self, name: str, source: Source) -> Federated:
-        # Labels that are alike in all batches cannot be told; theirs are asked for as they come.
-        schedule = ByProperty(share=self.share, matched=self.matched and name != "labels")
+    def _watched(self, source: Source) -> Federated:
+        schedule = ByProperty(share=self.share, matched=self.matched)
         protocol = FedAvg(optimiser=_OPTIMISER, local_steps=self.local_steps) if self.local_steps > 1 else None
         settings = {} if protocol is None else {"protocol": protocol}
         return self._federation(source, schedule=schedule, moments=self.moments, **settings)

@@ -59,8 +59,11 @@ class Attacked:
         ends = "" if low is None or high is None else f" ({low:.1f} to {high:.1f})"
         said = (
             f"Attacked {MOMENTS[self.stage]}: PSNR {self.plain:.1f} dB without the policy, {self.policy.value:.1f} "
-            f"with it, {self.chance:.1f} by the best answer that needs no message. It hides {self.hidden:.1f} dB{ends}."
+            f"with it, {self.chance:.1f} by the best answer that needs no message."
         )
+        if self.plain <= self.chance and not self.policy.beats_chance():
+            return f"{said} The attack failed even without the policy, so this says nothing of what it hides."
+        said = f"{said} It hides {self.hidden:.1f} dB{ends}."
         return f"{said} Images are still rebuilt." if self.policy.beats_chance() else said
 
 
@@ -180,7 +183,7 @@ def read_verification(records: Sequence[Record]) -> Verification:
 
 
 def _psnr(record: Record | None) -> Reading | None:
-    return _find(record, "psnr", "raw")
+    return _find(record, PSNR().kind, "raw")
 
 
 def _find(record: Record | None, name: str, against: str | None = None) -> Reading | None:

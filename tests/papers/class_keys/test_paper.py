@@ -21,6 +21,11 @@ def test_each_claim_is_checked_once(tables: Tables) -> None:
     assert all(name.startswith("Overlap of what two random keys tell a generator") for name in failing)
 
 
+def test_each_claim_of_the_page_is_judged_by_a_check(tables: Tables) -> None:
+    checks = PAPER.checks(tables)
+    assert [claim.claim for claim in PAPER.summary.claims if not claim.among(checks)] == []
+
+
 def test_gaps_never_hold(answered: Callable[..., Records], setup: Any) -> None:
     checks = PAPER.checks(PAPER.tables(setup, answered(lambda cell: True)))
     # What follows from keys alone needs no record.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from leaktight.papers import Order, reproduce
 from leaktight.papers.class_keys import PAPER
 
 
+@pytest.mark.long
 def test_one_step_of_every_part_runs(tmp_path: Path) -> None:
     found = reproduce(PAPER, Order(steps=1), tmp_path / "out")
     assert found.failed == ()

@@ -25,6 +25,19 @@ def test_each_claim_is_checked_once(tables: Tables) -> None:
     assert len(set(names)) == len(names) == 9 + 21 + 2 + 12 + 3 + 6 + 16 + 2 + 12
 
 
+def test_each_claim_of_the_page_is_judged_by_a_check(tables: Tables) -> None:
+    checks = PAPER.checks(tables)
+    assert [claim.claim for claim in PAPER.summary.claims if not claim.among(checks)] == []
+
+
+def test_claims_about_layers_are_not_judged_by_tables_of_our_own(tables: Tables) -> None:
+    judged = [check.name for claim in PAPER.summary.claims for check in claim.among(PAPER.checks(tables))]
+    assert len(set(judged)) == len(judged)
+    assert not [
+        name for name in judged if name.startswith(("Property AUC(noise", "Property AUC(sealed", "Property AUC(active"))
+    ]
+
+
 def test_gaps_never_hold(tables: Tables, answered: Callable[..., Records], setup: Any) -> None:
     checks = PAPER.checks(PAPER.tables(setup, answered(lambda cell: True)))
     assert [check.name for check in checks] == [check.name for check in PAPER.checks(tables)]

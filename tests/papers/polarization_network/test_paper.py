@@ -17,6 +17,11 @@ def test_each_claim_is_checked_once(tables: Tables) -> None:
     ]
 
 
+def test_each_claim_of_the_page_is_judged_by_a_check(tables: Tables) -> None:
+    checks = PAPER.checks(tables)
+    assert [claim.claim for claim in PAPER.summary.claims if not claim.among(checks)] == []
+
+
 def test_gaps_never_hold(answered: Callable[..., Records], setup: Any) -> None:
     tables = PAPER.tables(setup, answered(lambda cell: True))
     assert not any(check.holds for check in PAPER.checks(tables))

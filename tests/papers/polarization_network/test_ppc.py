@@ -109,7 +109,8 @@ def test_an_attack_that_failed_leaves_no_strongest(answered: Callable[..., Recor
 def test_fewer_iterations_than_published_are_told(study: Study) -> None:
     [note] = iterations([study])
     assert note == (
-        "The paper's attack has 300 iterations; here it has 2 for digits at batch 1; 2 for digits at batch 4."
+        "In its public code the paper's attack has 300 iterations; here it has 2 for digits at batch 1; 2 for digits at "
+        "batch 4."
     )
     long = [sweep.model_copy(update={"iterations": 300}) for sweep in study.sweeps]
     assert iterations([study.model_copy(update={"sweeps": tuple(long)})]) == []

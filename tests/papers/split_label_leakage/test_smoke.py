@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from leaktight.papers import Order, Reproduction, reproduce
 from leaktight.papers.row import number, rows_where
 from leaktight.papers.split_label_leakage import PAPER
+
+pytestmark = pytest.mark.long
 
 
 def test_every_table_is_full(smoke: Reproduction) -> None:

@@ -24,6 +24,11 @@ def test_each_claim_is_checked_once(tables: Tables) -> None:
     assert len(set(names)) == len(names) == 5 + 6 + 2 + 3 + 4 + 1 + 1 + 1 + 2 + 2 + 1
 
 
+def test_each_claim_of_the_page_is_judged_by_a_check(tables: Tables) -> None:
+    checks = PAPER.checks(tables)
+    assert [claim.claim for claim in PAPER.summary.claims if not claim.among(checks)] == []
+
+
 @pytest.mark.parametrize(
     ("start", "value", "table", "where", "column", "worse"),
     [

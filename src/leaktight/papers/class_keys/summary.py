@@ -32,7 +32,7 @@ SUMMARY = Summary(
         Claim(
             claim="It fails also with keys that are estimated from updates.",
             published="not measured",
-            checks="Samples recognised as the victim's class, estimated key",
+            checks="Samples recognised as any class of the victim beyond those of another random key, estimated key",
             attacker="strongest",
         ),
     ),

@@ -31,8 +31,8 @@ _WEIGHTS = {SERVER: {PASSIVE: 0.0}, PARTICIPANT: {PASSIVE: 0.0, ACTIVE: 1.0}}
 NOTE = (
     "The table `clients` is ours. An active participant adds the gradient of a second task to what it shares, which "
     "teaches the common features to tell who has the property. A participant sees the mean of all others' messages, of "
-    "which one or more may have the property; the server sees each by itself. With more participants batches with the "
-    "property are rarer, so that there are means without it."
+    "which one or more may have the property; the server sees each by itself. In the runs that a participant attacks, "
+    "batches with the property are rarer the more participants there are, so that there are means without it."
 )
 
 

@@ -15,9 +15,10 @@ from leaktight.papers.row import Row, claims, number, rows_where
 
 UNSCALED, SIZE = "F, without its size factor", "number of parameters"
 NOTE = (
-    "Sensitivity is no ranking of what leaks. In our runs on networks with layers of unlike sizes it fell with the "
-    "size of a layer and ran against the attack; without its size factor it grew with the size. Both, and the number "
-    "of parameters alone, are in the table `norms`, the number in the column of the sensitivity."
+    "Sensitivity may follow the size of a layer in place of what it tells: in trials before these runs, on networks "
+    "with layers of unlike sizes, it fell with the size and ran against the attack, and without its size factor it "
+    "grew with the size. Both, and the number of parameters alone, are in the table `norms` with their correlations, "
+    "the number in the column of the sensitivity."
 )
 PUBLISHED = claims(
     ("All norms have similar patterns: the more sensitive part is after the last convolution.", "6.2, Fig. 4"),

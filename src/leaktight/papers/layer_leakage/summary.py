@@ -12,12 +12,12 @@ SUMMARY = Summary(
         Claim(
             claim="V-information is highest at the first fully connected layer.",
             published="Layer 4 of AlexNet, 9 or 10 of VGG11Net (6.1, Fig. 2)",
-            checks="V-information(",
+            checks="V-information(best layer at or next to the first linear one)",
         ),
         Claim(
             claim="Property inference succeeds most there.",
             published="The same pattern (6.2, Fig. 3)",
-            checks="Property AUC(",
+            checks="Property AUC(best layer at or next to the first linear one)",
         ),
         Claim(
             claim="V-information predicts the AUC of property inference.",

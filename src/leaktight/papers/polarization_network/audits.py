@@ -58,7 +58,7 @@ def plan_trained(studies: Sequence[Study]) -> Plans:
 
     Accuracy and leak of these cells are those of the same network.
     """
-    return {_trained_audit(study): _trained(study) for study in studies}
+    return {_trained_audit(study): _plan_trained(study) for study in studies}
 
 
 def plan_attacks(studies: Sequence[Study]) -> Plans:
@@ -200,7 +200,7 @@ def train_in_turn(study: Study) -> Federated:
     )
 
 
-def untrained(study: Study) -> Federated:
+def initial_federation(study: Study) -> Federated:
     """Return the federation at its start, from which gradients are attacked."""
     return Federated(
         data=study.data,
@@ -213,12 +213,12 @@ def untrained(study: Study) -> Federated:
     )
 
 
-def guarded(study: Study) -> list[Defence]:
+def hardened_variants(study: Study) -> list[Defence]:
     """Return the hardened variants of a study, from polarization as published on."""
     return [hardened(study.hardened_alpha2, std) for std in (0.0, *study.head_noise)]
 
 
-def _once(defences: Iterable[Defence]) -> list[Defence]:
+def _drop_repeated(defences: Iterable[Defence]) -> list[Defence]:
     """Return defences without repeating one: the hardened variant without noise may be in a sweep."""
     return list({defence.key: defence for defence in defences}.values())
 
@@ -251,9 +251,9 @@ def _ratio(study: Study, records: Records, defence: Defence, batch_size: int, st
     return cells.reading(name, "raw", optional=isinstance(defence, Undefended) or stage == TRAINED)
 
 
-def _trained(study: Study) -> Plan:
+def _plan_trained(study: Study) -> Plan:
     first = study.sweeps[0]
-    defences = _once([*sweep_mechanisms(study.noise, study.alpha2).values(), *guarded(study)])
+    defences = _drop_repeated([*sweep_mechanisms(study.noise, study.alpha2).values(), *hardened_variants(study)])
     probes: dict[str, Probe] = {"utility": Utility(), **_probes(first)}
     return make_plan(
         f"{study.name}: trained networks",
@@ -270,9 +270,9 @@ def _attacks(study: Study, sweep: Sweep) -> Plan:
     """Attack by the paper's attack, by label reading and by the suite; the first sweep has the hardened variant too."""
     defences = list(sweep_mechanisms(sweep.noise, sweep.alpha2).values())
     if sweep == study.sweeps[0]:
-        defences = _once([*defences, *guarded(study)])
+        defences = _drop_repeated([*defences, *hardened_variants(study)])
     grid: dict[str, Any] = {"batch_sizes": sweep.batch_sizes, "victims": sweep.victims}
-    scenarios: dict[str, Scenario] = {"one gradient": untrained(study)}
+    scenarios: dict[str, Scenario] = {"one gradient": initial_federation(study)}
     return make_plan(f"{study.name}: attacks", scenarios, defences, _probes(sweep), (study.seed,), **grid)
 
 
@@ -281,7 +281,7 @@ def _ablations(study: Study) -> Plan:
     defences += [laplace(scale) for scale in study.laplace]
     first = study.sweeps[0]
     probes = {ATTACK: _probes(first)[ATTACK]}
-    scenarios: dict[str, Scenario] = {"one gradient": untrained(study)}
+    scenarios: dict[str, Scenario] = {"one gradient": initial_federation(study)}
     return make_plan(f"{study.name}: ablations", scenarios, defences, probes, (study.seed,), victims=first.victims)
 
 

@@ -121,10 +121,10 @@ def between(one: Reading | None, other: Reading | None, share: float) -> Reading
     """Return a reading so far on the way from one to another; its interval is as wide as the wider one's, on each side.
 
     Example:
-        >>> ends = [Reading(name="rmse", value=v, low=v - w, high=v + w) for v, w in ((0.0, 0.1), (1.0, 0.2))]
+        >>> ends = [Reading(name="rmse", value=v, low=v - w, high=v + w) for v, w in ((0.0, 0.25), (1.0, 0.5))]
         >>> found = between(*ends, share=0.5)
         >>> found.value, found.low, found.high
-        (0.5, 0.3, 0.7)
+        (0.5, 0.0, 1.0)
     """
     if one is None or other is None:
         return None

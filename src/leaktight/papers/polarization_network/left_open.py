@@ -38,7 +38,7 @@ def plans(studies: Sequence[Study]) -> Plans:
     """Read single gradients of DLNet, and of a network whose first layer is linear."""
     found: Plans = {}
     for study in studies:
-        dlnet = audits.untrained(study)
+        dlnet = audits.initial_federation(study)
         linear = Federated.model_validate({**dict(dlnet), "model": MLP()})
         probes: dict[str, tuple[Federated, dict[str, Probe]]] = {
             _audit(study, "linear"): (linear, {"analytic": Attempt(attack=Analytic(), metrics=audits.METRICS)}),

@@ -122,14 +122,14 @@ def _point(
 
 
 def iterations(studies: Sequence[Study]) -> list[str]:
-    """Say how long the paper's attack searches, where that is less than in the paper."""
+    """Say how long the paper's attack searches, where that is less than in its public code."""
     fewer = {
         f"{sweep.iterations} for {study.name} at batch {', '.join(map(str, sweep.batch_sizes))}": None
         for study in studies
         for sweep in study.sweeps
         if sweep.iterations < audits.PUBLISHED_ITERATIONS
     }
-    start = f"The paper's attack has {audits.PUBLISHED_ITERATIONS} iterations; here it has"
+    start = f"In its public code the paper's attack has {audits.PUBLISHED_ITERATIONS} iterations; here it has"
     return [f"{start} {'; '.join(fewer)}."] if fewer else []
 
 

@@ -1,4 +1,4 @@
-"""Who knows the policy attacks early in a training: after 0, 10 and 50 steps, as Balunovic et al. did (2022)."""
+"""Attacks early in a training, after 0, 10 and 50 steps, also by who knows the policy (after Balunovic et al. 2022)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from leaktight.plans.plan import Plan, Stage
 
 ATTACKS = (ATTACK, STRONGEST)
 ABOUT = (
-    "The table `early` is that of Balunovic et al. (2022), who attack these policies after 0, 10 and 50 steps of a "
-    "training and find them broken early on. One attacker is the paper's; the other, ours, is the strongest suite, who "
-    "knows the policy and public images, and searches for the original image: what it finds is to be read off "
-    "`psnr_above_chance_original`. Gao et al. have no such attacker."
+    "The table `early` is after Balunovic et al. (2022), who attack these policies from the start of a training on, "
+    "score against the transformed images, and find them broken early on. One attacker is that of Gao et al.; the "
+    "other, ours, is the strongest suite, who knows the policy and public images, and searches for the original image: "
+    "what it finds is to be read off `psnr_above_chance_original`. Neither paper has such an attacker."
 )
 PUBLISHED = claims(
     (
@@ -31,7 +31,7 @@ PUBLISHED = claims(
     ),
     (
         "These policies protect images only later in a training: early on, gradients give them away.",
-        "Balunovic et al. 2022, section 6",
+        "Balunovic et al. 2022",
     ),
 )
 

@@ -14,6 +14,7 @@ from leaktight.api.result import ModelAudit, Table, TableRow
 from leaktight.defences import GaussianNoise
 from leaktight.findings.headline import headline_of
 from leaktight.findings.summary import summarise
+from leaktight.running import Store
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,16 @@ def test_repr_is_short_and_str_is_the_sentences(result):
     assert "leaks" in repr(result)
     assert "\n" not in repr(result)
     assert str(result).splitlines() == [found.sentence for found in result.verdicts]
+
+
+def test_a_shortened_audit_says_so_among_its_flags(result, monkeypatch, tmp_path):
+    with Store.read(result.folder) as store:
+        plan = store.plan().model_copy(update={"caveats": ("A time budget shortened this audit.",)})
+    monkeypatch.setattr(Store, "plan", lambda store: plan)
+    shortened = ModelAudit("Net", shutil.copytree(result.folder, tmp_path / "copy"), result.records)
+    told = [flag["sentence"] for flag in shortened.summary["flags"]]
+    assert [flag.sentence for flag in shortened.flags] == told
+    assert "A time budget shortened this audit." in told
 
 
 def test_nothing_measured_is_said(tmp_path, result):

@@ -26,6 +26,16 @@ def stepped(model, inputs, labels, rate=0.1):
             parameter -= rate * parameter.grad
 
 
+def test_folders_may_lie_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    model, (inputs, labels) = network(), batch()
+    with Recorder("~/recorded", model, truth="~/truth.safetensors") as recorder:
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        recorder.gradient(batch=(inputs, labels))
+    assert len(read_captures(tmp_path / "recorded")) == 1
+    assert (tmp_path / "truth.safetensors").is_file()
+
+
 def test_a_gradient_is_taken_from_backward(tmp_path):
     model, (inputs, labels) = network(), batch()
     with Recorder(tmp_path, model, reference="mine:net") as recorder:

@@ -232,6 +232,13 @@ def test_settings_of_an_own_model_from_words() -> None:
         choose_plan(None, "quick", "resnet20", None, batch_norm="train")
 
 
+@pytest.mark.parametrize("option", ["--batch-norm=eval", "--output=logits", "--weights=net.safetensors"])
+def test_recorded_messages_take_no_settings_of_training(leaktight: Call, option: str) -> None:
+    said = leaktight("audit", "--captured", "recorded", "--model", "mine.models:net", option)
+    assert said.code == 2
+    assert f"`{option.partition('=')[0]}` is a setting of a network that is trained here." in said.err
+
+
 def test_cores() -> None:
     assert cores() >= 1
 

@@ -13,7 +13,7 @@ import pytest
 
 from leaktight.attacks import Analytic
 from leaktight.attacks.presets import PRESETS
-from leaktight.cli.export import COLUMNS
+from leaktight.cli.export import COLUMNS, as_csv
 from leaktight.cli.listing import FAMILIES
 from leaktight.cli.report import NOT_JUDGED
 from leaktight.core import registry
@@ -22,6 +22,7 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.threat import Knows
 from leaktight.data import Npz
+from leaktight.defences import LayerGuard
 from leaktight.findings import summary
 from leaktight.findings.redaction import without_outcomes
 from leaktight.learning.federated import Federated
@@ -118,8 +119,6 @@ def test_rows_are_readings(leaktight: Call, audited: Path, tmp_path: Path) -> No
 
 
 def test_a_cell_without_readings_has_a_row_that_says_why(audited: Path) -> None:
-    from leaktight.cli.export import as_csv
-
     with Store.read(audited) as store:
         record = store.records()[0]
     failed = record.model_copy(update={"readings": (), "status": Status.FAILED, "reason": 'It, "so".'})
@@ -158,6 +157,13 @@ def test_what_is_passed_on_tells_of_no_single_image_no_error_and_no_folder(leakt
         assert not any(secret in told for secret in ("86753091", "90210734", done.key, failed.key))
         assert "12.5" in told
     assert "11.25" in leaktight("export", "out").out
+
+
+def test_a_redacted_table_names_no_file_that_a_defence_reads(made: Any) -> None:
+    records = [made.record(LayerGuard(ranking="patients/anna/layers.json"))]
+    assert "anna" in as_csv(records)
+    [row] = {row["defence"] for row in csv.DictReader(io.StringIO(as_csv(records, redact=True)))}
+    assert row == "layer guard (count 1, ranking from a file)"
 
 
 def test_report_says_where_it_is(leaktight: Call, audited: Path, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from leaktight.cli.compare import fold, lines_of
 from leaktight.cli.main import main
-from leaktight.findings.audit_comparison import compare_audits
+from leaktight.defences import TopK
+from leaktight.findings.audit_comparison import Audit, compare, compare_audits
+from leaktight.findings.summary import summarise
 
 Call = Callable[..., Any]
 
@@ -55,6 +57,16 @@ def test_an_earlier_page_is_kept(leaktight: Call, audited: Path, tmp_path: Path)
     said = leaktight("compare", str(audited), str(audited), "--out", "compare.html")
     assert "The earlier compare.html was kept as compare-1.html." in said.err
     assert (tmp_path / "compare-1.html").read_text() == "an earlier page"
+
+
+def test_a_leak_under_a_useless_model_says_both(made: Any) -> None:
+    audits = [
+        Audit(letter, letter, made.plan(), records, made.VERSIONS, {}, summarise(records))
+        for letter, accuracy in (("A", 0.8), ("B", 0.1))
+        for records in [(made.record(psnr=38), made.record(TopK(share=0.3), 31, accuracy))]
+    ]
+    lines = [line for _, line in lines_of(compare(audits))]
+    assert lines.count("the model learned nothing in B") == 1
 
 
 def test_it_folds_to_eighty_columns(audited: Path) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from leaktight.running import Store
+
 Call = Callable[..., Any]
 
 
@@ -44,6 +46,14 @@ def test_json_is_all_there_is_on_standard_output(again: Call, leaktight: Call, a
     elsewhere = leaktight("report", str(audited), "--json", "--out", "other.html", "--redact")
     assert json.loads(elsewhere.out)["verdicts"]
     assert Path("other.html").is_file()
+
+
+def test_a_report_as_json_counts_what_is_missing(
+    leaktight: Call, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "missing", lambda store: 3)
+    said = json.loads(leaktight("report", str(audited), "--json", "--out", "unfinished.html").out)
+    assert said["cells"]["missing"] == 3
 
 
 def test_a_fresh_run_gives_title_lines_and_the_first_answer(leaktight: Call, audited: Path) -> None:

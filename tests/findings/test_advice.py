@@ -44,7 +44,8 @@ def test_a_bound_comes_before_what_was_not_broken(made):
     bounded = made.record(DPSGD(), psnr=9, accuracy=0.7, notes=notes, label="adaptive", attack=made.ADAPTIVE)
     _, within, _ = advice([*made.two_principles(TopK(), accuracy=0.75), bounded], budgets=(0.2,))
     assert within.defence == DPSGD()
-    assert "bounded; epsilon 1, true positives at most 2.72 % at 1 % false alarms" in within.sentence
+    assert "bounded; epsilon at most 1 at delta 1e-05 (upper bound; Poisson sampling at rate 0.1)" in within.sentence
+    assert "true positives at most 2.72 % at 1 % false alarms" in within.sentence
     empty = bounded.model_copy(update={"notes": {**notes, "dp_sgd.epsilon": 9.0}})
     _, within, _ = advice([*made.two_principles(TopK(), accuracy=0.75), empty], budgets=(0.2,))
     assert within.defence == TopK()
@@ -100,6 +101,13 @@ def test_nothing_that_is_unknown_is_named(made):
 def test_without_accuracy_no_price_is_invented(made):
     _, within = advice([made.record(psnr=38, accuracy=None), made.record(TopK(), psnr=9, accuracy=None)])
     assert "cannot be said" in within.sentence
+
+
+def test_help_at_an_unknown_price_is_not_denied(made):
+    records = [made.record(psnr=38), made.record(TopK(), psnr=17, accuracy=None), made.record(GaussianNoise(), psnr=38)]
+    within = advice(records)[1]
+    assert within.defence is None
+    assert within.sentence == "This cannot be said: what those cost that were shown to help was not measured."
 
 
 def test_no_defence_no_advice(made):

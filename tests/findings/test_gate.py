@@ -173,6 +173,20 @@ def test_one_defence_or_kind_of_leak_is_chosen_by_name(made, summary):
         hold_to(found, Demands(), kinds=["tokens"])
 
 
+def test_a_kind_of_leak_that_is_asked_for_must_have_been_measured_under_each_defence(made, summary):
+    records = [
+        made.record(psnr=38, labels=0.0),
+        made.record(TopK(share=0.3), 9, labels=0.9),
+        made.record(GaussianNoise(std=1.0), psnr=None, labels=0.9),
+    ]
+    lenient = Demands(leaks=None, unknown=None)
+    gate = hold_to(summary(records), lenient, kinds=["images"])
+    assert str(gate) == "Gate failed: measured."
+    assert gate.criteria[0].sentence.startswith("Nothing was found about images under Gaussian noise (std 1). ")
+    assert hold_to(summary(records), lenient, kinds=["labels"]).passed
+    assert hold_to(summary(records), lenient, defences=["top_k"], kinds=["images"]).passed
+
+
 @pytest.mark.parametrize("text", ["some", "-1", "1.5", "", "²"])
 def test_what_is_allowed_is_a_word_or_a_number(text):
     with pytest.raises(InvalidValue, match="`--leaks` must be `none`, `any`, or how many are allowed"):

@@ -61,6 +61,34 @@ def test_an_attack_that_fails_undefended_says_nothing_of_defences(made):
     assert said == "No attack tried read images even without a defence, so this audit says nothing of any defence."
 
 
+def test_labels_that_are_read_where_no_image_is_are_said(made):
+    labels = "100 % of the labels are read (a blind answer gets 10 %)."
+    said = headline([made.record(psnr=9, labels=0.0), made.record(TopK(), psnr=9, labels=0.0)])
+    assert "this audit says nothing of what a defence does for images. " in said
+    assert said.endswith(f"But without a defence, {labels}")
+    sent = headline([made.record(psnr=38, labels=0.0), made.record(AsCaptured(), psnr=9, labels=0.0)])
+    assert sent.startswith("Whether these messages leak is not known")
+    assert sent.endswith(f"But {labels}")
+
+
+def test_what_is_read_under_a_defence_alone_is_said(made):
+    said = headline([made.record(psnr=9), made.record(TopK(), psnr=38)])
+    assert said.startswith("No attack tried read images even without a defence, so that attacks fail says nothing")
+    assert said.endswith("But under top-k (share 0.1), all 8 images are recognised.")
+
+
+def test_a_bound_says_something_where_attacks_fail(made):
+    notes = {"dp_sgd.epsilon": 1.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    said = headline([made.record(psnr=9), made.record(DPSGD(), psnr=9, notes=notes)])
+    assert "this audit says nothing" not in said
+    assert said.endswith(" is bounded by its epsilon.")
+
+
+def test_help_at_an_unknown_price_is_not_denied(made):
+    records = [made.record(psnr=38), made.record(TopK(), psnr=17, accuracy=None), made.record(GaussianNoise(), psnr=38)]
+    assert headline(records).endswith("1 of 2 defences was shown to lower the leak. What that costs was not measured.")
+
+
 def test_without_a_bare_run_nothing_is_compared(made):
     assert headline([made.record(TopK(), psnr=9)]).startswith("Nothing was measured without a defence")
 
@@ -130,3 +158,22 @@ def test_several_scenarios_are_counted(made):
     other = made.Handmade.model_construct(kind="handmade", rounds=7)
     said = headline([made.record(psnr=9), made.record(psnr=38, scenario=other)])
     assert said.startswith("Undefended messages leak in 1 of 2 scenarios. Scenario 2: Without a defence, all 8")
+    unread = headline([made.record(psnr=9), made.record(psnr=9, scenario=other)])
+    assert unread.startswith("In none of 2 scenarios did any attack tried read undefended messages. Scenario 1: ")
+
+
+def test_of_captured_scenarios_the_first_that_leaks_as_it_was_sent_is_told(made):
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    records = [
+        made.record(psnr=psnr, defence=defence, scenario=scenario)
+        for scenario, sent in ((made.SCENARIO, 9), (other, 38))
+        for defence, psnr in ((None, 38), (AsCaptured(), sent))
+    ]
+    assert headline(records).startswith("Captured messages leak in 1 of 2 scenarios. Scenario 2: These messages are")
+
+
+def test_captured_scenarios_that_nobody_graded_are_not_called_unread(made):
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    blind = ungraded(made, (1e-9,) * 4, (200.0,) * 4)
+    again = [one.model_copy(update={"cell": one.cell.model_copy(update={"scenario": other})}) for one in blind]
+    assert headline([*blind, *again]).startswith("Scenario 1 of 2: The attack posterior found examples")

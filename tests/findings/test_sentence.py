@@ -105,6 +105,11 @@ def test_a_model_that_learned_nothing_is_said_in_the_same_line(made):
     assert "learned nothing" not in said([made.record(psnr=38), made.record(TopK(), psnr=9, accuracy=0.5)])
 
 
+def test_a_model_whose_interval_reaches_chance_may_have_learned_nothing(made):
+    told = said([made.record(psnr=38), made.record(TopK(), psnr=9, accuracy=0.11)])
+    assert "The model may have learned nothing: it may, by its interval, be no better than always naming" in told
+
+
 def informed(made, naive, knowing):
     adaptive = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,)}
     return said([made.record(psnr=40), made.record(TopK(), psnr=naive), made.record(TopK(), psnr=knowing, **adaptive)])

@@ -8,7 +8,7 @@ import pytest
 
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
-from leaktight.data import Digits
+from leaktight.data import ClassProperty, Digits, Parity
 from leaktight.defences import DPSGD, LayerGuard, TopK
 from leaktight.findings.redaction import redact_records
 from leaktight.findings.summary import summarise
@@ -195,6 +195,21 @@ def test_it_is_read_back(made, tmp_path):
     (tmp_path / "summary.json").write_text(as_text(whole))
     assert read_summary(tmp_path) == read_summary(tmp_path / "summary.json") == whole
     assert whole.cells.to_dict() == {"done": 16, "refused": 1, "failed": 1, "missing": 3}
+
+
+def test_what_a_gate_reads_from_records_has_no_names_of_classes(made, tmp_path):
+    scenario = Federated(data=ClassProperty(data=Parity(), label=1), model=MLP())
+    told = Reading(name="property_auc", value=0.9, low=0.8, high=1.0, chance=0.5, leaks="high", n=20)
+    record = made.record(psnr=None, scenario=scenario, extra=(told,))
+    record = record.model_copy(update={"class_names": ("bob", "anna")})
+    plan = Plan(scenarios={"1": scenario}, probes={"a": record.cell.probe})
+    with Store.create(tmp_path) as store:
+        store.begin(plan)
+        store.write(record)
+    assert "are of class anna" in as_text(summary_of([record], plan, {}))
+    found = as_text(read_summary(tmp_path))
+    assert "anna" not in found
+    assert "are of class 1" in found
 
 
 def test_planned_defences_of_which_nothing_is_known_are_named(made):

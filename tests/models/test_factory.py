@@ -109,6 +109,13 @@ def test_weights_are_loaded_in_place_of_the_initial_ones(mine, tmp_path):
     torch.testing.assert_close(model.eval()(inputs), own.eval()(inputs))
 
 
+def test_weights_may_lie_in_the_home_folder(mine, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    own = importlib.import_module(mine).Normed()
+    safetensors.torch.save_file(own.state_dict(), tmp_path / "net.safetensors")
+    assert Factory(function=f"{mine}:Normed", weights="~/net.safetensors").build((3, 4, 4), 10, seed=0)
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -34,14 +34,15 @@ def test_nothing_is_kept_of_the_same_or_by_force(tmp_path, text, force):
     assert told == []
 
 
-def test_what_cannot_be_kept_is_one_sentence(tmp_path, monkeypatch):
+@pytest.mark.parametrize("step", ["rename", "read_bytes"])
+def test_what_cannot_be_kept_is_one_sentence(tmp_path, monkeypatch, step):
     path = tmp_path / "report.html"
     path.write_bytes(b"one")
 
-    def refuse(self, target):
+    def refuse(self, *_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(type(path), "rename", refuse)
-    with pytest.raises(InvalidValue, match="cannot be kept"):
+    with monkeypatch.context() as broken, pytest.raises(InvalidValue, match="cannot be kept"):
+        broken.setattr(type(path), step, refuse)
         write_beside(path, b"two")
     assert path.read_bytes() == b"one"

@@ -262,9 +262,15 @@ def test_attacks_are_grouped_by_threat_and_adaptive_ones_named(page, made):
         "gist": "Knows the defence and models it.",
         "wants": ["rebuild the examples"],
         "models": "top-k",
+        "defended": True,
         "changed": "",
     }
     assert first["attacks"]["dlg2019"]["models"] == ""
+
+
+def test_where_there_is_no_defence_no_attack_is_said_to_ignore_it(page, made):
+    [threat] = threat_section(page([made.record()])).values["threats"]
+    assert not threat["attacks"]["dlg2019"]["defended"]
 
 
 def test_each_setting_is_listed_once_and_each_cell_points_to_it(page, made):

@@ -104,6 +104,11 @@ def test_the_pdf_says_the_same_on_one_page(sheet, made):
     assert "No attack that fails shows that none can succeed." in text
 
 
+def test_a_leak_under_a_useless_model_says_both(sheet, made):
+    [text] = read(draw_sheet(sheet([made.record(psnr=38), made.record(TopK(), psnr=38, accuracy=0.1)])))
+    assert "leaks, useless model" in text
+
+
 def test_a_long_audit_still_fits_and_what_is_left_out_is_counted(sheet, made):
     records = [made.record(labels=0.0)]
     records += [made.record(TopK(share=(number + 1) / 100), psnr=30, labels=0.0) for number in range(60)]

@@ -106,6 +106,8 @@ class ModelAudit:
     def __init__(self, name: str, folder: Path, records: Sequence[Record]) -> None:
         self.name, self.folder, self.records = name, folder, tuple(records)
         self._findings: Summary = summarise(self.records)
+        with Store.read(folder) as store:
+            self._caveats, self._missing = store.plan().caveats, store.missing()
         write_summary(folder, summary=self._findings)
 
     @cached_property
@@ -116,7 +118,7 @@ class ModelAudit:
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
         """Reasons to doubt the audit itself."""
-        return raise_flags(self.records)
+        return raise_flags(self.records, self._caveats)
 
     @property
     def table(self) -> pd.DataFrame | Table:
@@ -132,7 +134,8 @@ class ModelAudit:
     def summary(self) -> dict[str, Any]:
         """Verdicts, flags and advice as plain JSON types, as in `summary.json` of the folder."""
         with Store.read(self.folder) as store:
-            return summary_of(self.records, store.plan(), store.versions(), summary=self._findings).to_dict()
+            plan, versions = store.plan(), store.versions()
+        return summary_of(self.records, plan, versions, False, self._findings, self._missing).to_dict()
 
     def report(self, path: str | Path = "report.html", redact: bool = False) -> Path:
         """Write the report as one HTML file, for its owner alone, and return where it is.

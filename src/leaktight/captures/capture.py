@@ -141,7 +141,8 @@ def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
 
 def make_capture_folder(folder: Path) -> Path:
     """Return a folder, made if need be, or raise the error for one that holds the messages of another run already."""
-    if any(private_folder(folder).glob(f"*{ENDING}")):
+    folder = private_folder(folder.expanduser())
+    if any(folder.glob(f"*{ENDING}")):
         raise InvalidValue(
             f"The folder `{folder}` holds captures already. Choose another one, so that runs do not mix."
         )

@@ -70,7 +70,7 @@ class Recorder:
     ) -> None:
         """Write the truth, if it was asked for."""
         if self.truth is not None and self._batches:
-            write_truth(Path(self.truth), self._batches)
+            write_truth(Path(self.truth).expanduser(), self._batches)
 
     def gradient(
         self,

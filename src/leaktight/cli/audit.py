@@ -114,7 +114,7 @@ def audit(
     from leaktight.running.time_budget import read_budget
 
     if captured is not None or truth is not None or shape is not None or known:
-        set_own(None, batch_norm=batch_norm, output=output, weights=weights)
+        _refuse_own(batch_norm=batch_norm, output=output, weights=weights)
         plan = of_captures(captured, truth, shape, file, preset, model, data, head, known or ())
     else:
         plan = choose_plan(file, preset, model, data, head, batch_norm=batch_norm, output=output, weights=weights)
@@ -159,6 +159,18 @@ def audit(
     finish(folder, records, list(plan.scenarios), spent.caveats if spent else (), redact, quiet, json)
 
 
+def _refuse_own(**given: str | None) -> None:
+    """Refuse settings of a network that is trained here, where messages were recorded elsewhere."""
+    from leaktight.core.errors import InvalidValue
+
+    option = next((name for name, value in given.items() if value is not None), None)
+    if option is not None:
+        raise InvalidValue(
+            f"`--{option.replace('_', '-')}` is a setting of a network that is trained here. Recorded messages bring "
+            "their own parameters; leave it out, and state how they were made with `--known`."
+        )
+
+
 def time_limit(budget: str | None, unknown_cost: bool) -> float | None:
     """Return how many seconds an audit has; None for no limit.
 
@@ -194,7 +206,7 @@ def at_a_glance(plan: Plan, folder: Path, device: str | None) -> str:
         device: as for `run`.
 
     Returns:
-        The sentences; nothing if an audit has begun there.
+        The sentences; nothing if an audit has begun there, or none of these attacks could be run.
     """
     from leaktight.core.display import join_words
     from leaktight.core.temporary import private_temporary
@@ -207,10 +219,12 @@ def at_a_glance(plan: Plan, folder: Path, device: str | None) -> str:
         return ""
     with private_temporary() as place:
         summary = summarise(run(glance(plan), place, device=device))
+    if not summary.judgements:
+        return ""
     said = zip(summary.judgements, summary.verdict, strict=True)
     leaking = {judgement.worst.attack: sentence for judgement, sentence in said if judgement.verdict == "leaks"}
     if not leaking:
-        return "First answer: in the untrained network nothing is read without a search. Searches follow."
+        return "First answer: no attack that needs no search read anything from the untrained network. Searches follow."
     found = " ".join(leaking.values())
     return f"First answer, in the untrained network by {join_words(list(leaking))}: {found} Searches follow."
 

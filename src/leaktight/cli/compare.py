@@ -109,7 +109,7 @@ def lines_of(comparison: Comparison) -> Iterator[tuple[int, str]]:
 
 
 def _line(comparison: Comparison, line: Line) -> Iterator[tuple[int, str]]:
-    from leaktight.core.display import capital
+    from leaktight.core.display import capital, join_words
     from leaktight.findings.comparison_words import say_got, say_price, say_read, say_use, say_words
 
     yield 0, f"- {capital(line.name)}: {say_words(comparison, line)}"
@@ -123,6 +123,9 @@ def _line(comparison: Comparison, line: Line) -> Iterator[tuple[int, str]]:
     for name, told in (("attacks got", got), ("price", prices)):
         if told:
             yield 4, f"{name}: {_together(told)}"
+    useless = [letter for letter, one, _ in beside if one.worst.useless and one.status != "useless"]
+    if useless:
+        yield 4, f"the model learned nothing in {join_words(useless)}"
     first = beside[0][0]
     for letter, _, difference in beside:
         if difference is not None:

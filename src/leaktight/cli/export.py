@@ -65,7 +65,7 @@ def export(
         if format == "summary":
             text = as_text(summary_of(records, plan, versions, redact, missing=missing))
         else:
-            text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
+            text = as_csv(shown, redact) if format == "csv" else as_lines(shown, redact)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -85,20 +85,23 @@ def as_lines(records: Sequence[Record], redact: bool = False) -> str:
     return "".join(f"{line(record)}\n" for record in records)
 
 
-def as_csv(records: Sequence[Record]) -> str:
-    """Return each reading as one row; a cell without readings has one row too, which says why."""
+def as_csv(records: Sequence[Record], redact: bool = False) -> str:
+    """Return each reading as one row; a cell without readings has one row too, which says why.
+
+    Redacted, defences are named as reports name them, without places on the disk.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     scenarios = list(dict.fromkeys(record.cell.scenario.key for record in records))
     for record in records:
-        writer.writerows(_rows(record, scenarios.index(record.cell.scenario.key) + 1))
+        writer.writerows(_rows(record, scenarios.index(record.cell.scenario.key) + 1, redact))
     return text.getvalue()
 
 
-def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
+def _rows(record: Record, scenario: int, redact: bool) -> Iterator[dict[str, Any]]:
     from leaktight.core.budget import budgets_of
-    from leaktight.findings.display import label_of
+    from leaktight.findings.display import label_of, name_of
     from leaktight.findings.threats import letter_of_probe
 
     cell, letter = record.cell, letter_of_probe(record.cell.probe)
@@ -106,7 +109,7 @@ def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
         "key": cell.key,
         "purpose": cell.purpose,
         "scenario": scenario,
-        "defence": str(cell.defence),
+        "defence": name_of(cell.defence) if redact else str(cell.defence),
         "probe": label_of(cell),
         "threat": "" if letter is None else letter.letter,
         "stage": cell.stage,

@@ -129,7 +129,7 @@ def layers(
             typer.echo(f"{status.capitalize()}: {reason}", err=True)
     if not rows:
         raise typer.Exit(SOME_FAILED)
-    about, asked = setup_sentences(study), asked_in(records)
+    about = setup_sentences(study)
     write_layers(out / LAYERS_FILE, rows, about)
     tell = partial(typer.echo, err=True)
     report = write_layer_report([out / name for name in study.plans()], out / "layers.html", tell=tell, about=about)

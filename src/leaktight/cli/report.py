@@ -57,13 +57,16 @@ def report(
 
     asked = None if claim is None else _claim(claim)
     with Store.read(folder) as store:
-        records, plan, versions = store.records(), store.plan(), store.versions()
+        records, plan, versions, missing = store.records(), store.plan(), store.versions(), store.missing()
     summary = None if redact else summarise(records)
     write = write_pdf if kind == "pdf" else write_report
     path = write(folder, out, redact, summary, force, partial(typer.echo, err=True))
     if out is None:
         write_summary(folder, redact, summary)
-    typer.echo(as_text(summary_of(records, plan, versions, redact, summary)) if json else path, nl=not json)
+    if json:
+        typer.echo(as_text(summary_of(records, plan, versions, redact, summary, missing)), nl=False)
+    else:
+        typer.echo(path)
     if asked is not None:
         said = [str(each) for each in judge_claim(records, asked)]
         typer.echo("\n".join(said or [NOT_JUDGED]), err=json)

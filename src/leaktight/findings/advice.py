@@ -121,7 +121,7 @@ def _why(judged: Sequence[Judgement]) -> str:
         f"under {useless} the model learned nothing": useless,
         f"of {unknown} too little is known": unknown,
         f"{weak} promised too little by its epsilon": weak,
-        f"{rest} has no price": rest,
+        f"{rest} {'has' if rest == 1 else 'have'} no price": rest,
     }
     return "; ".join(words for words, count in said.items() if count)
 
@@ -146,8 +146,10 @@ def _within(judged: Sequence[Judgement], budget: float) -> tuple[str, Defence | 
     priced = [j for j in helpful if j.worst.loss is not None]
     if all(j.worst.loss is None for j in judged):
         return "This cannot be said: the cost in accuracy was not measured.", None
-    if not priced:
+    if not helpful:
         return "No defence measured was shown to lower the leak.", None
+    if not priced:
+        return "This cannot be said: what those cost that were shown to help was not measured.", None
     choice = choose(priced, budget)
     if choice is None:
         cheapest = min(priced, key=price_of)
@@ -200,7 +202,6 @@ def _say_outcome(judgement: Judgement) -> str:
     """Say what the strongest attack gets, or what the bound implies."""
     if judgement.is_good and judgement.bound is not None:
         return (
-            f"epsilon {judgement.bound.budget.epsilon:.3g}, "
-            f"true positives at most {100 * judgement.bound.rate:.3g} % at 1 % false alarms"
+            f"{judgement.bound.budget}, true positives at most {100 * judgement.bound.rate:.3g} % at 1 % false alarms"
         )
     return judgement.kind.clause(judgement.worst)

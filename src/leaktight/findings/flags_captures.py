@@ -18,8 +18,6 @@ from leaktight.findings.kind import LeakKind, leak_kinds
 
 _ASSUMED = ("optimiser", "momentum", "weight_decay", "examples", "mean")
 """Settings that are assumed and have no flag of their own."""
-FITS = 0.5
-"""An objective below this share of what is left on noise counts as explained."""
 
 
 def not_graded(records: Sequence[Record]) -> list[Flag]:

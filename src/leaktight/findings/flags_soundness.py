@@ -15,7 +15,7 @@ from leaktight.findings.display import family_of, label_of, name_of, setting_of,
 from leaktight.findings.flag import Flag, Severity
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.rows import UNTRAINED, Row, rows_of
-from leaktight.findings.utility import ignorance, utility_name
+from leaktight.findings.utility import no_better, utility_name
 from leaktight.statistics.outcomes import MOST_ROWS
 from leaktight.statistics.pooling import high, low
 
@@ -110,7 +110,7 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
     else:
         names = join_words(list(dict.fromkeys(name_of(row.defence) for row in rows)))
         said = (
-            f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that "
+            f"With {names} the model {no_better(*(row.utility for row in rows))}; what keeps it private may be that it "
             "learned nothing. Weaken the defence, or train longer."
         )
     return Flag("utility_at_majority", f"{where}{said}", cells, "info" if why == UNTRAINED else "doubt")

@@ -135,7 +135,7 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
 
     Messages without a defence are looked at only if nothing else was measured, or if they are asked for as `none`: that
     they leak is why there are defences. An audit in which nothing was measured fails whatever the demands are, and so
-    does one with a defence about which nothing was found.
+    does one with a defence about which nothing was found, or nothing about a kind of leak that is asked for.
 
     Args:
         summary: the audit.
@@ -147,8 +147,7 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
         InvalidValue: a defence or a kind of leak is not in the audit.
     """
     judged = _select(summary, defences, kinds)
-    without = [] if defences else list(summary.unmeasured)
-    measured = _coverage(summary, judged, without)
+    measured = _coverage(summary, judged, _unmeasured(summary, judged, defences, kinds))
     if not judged:
         return Gate(summary, (), (measured,))
     words = [
@@ -193,6 +192,16 @@ def _select(summary: SummaryFile, defences: Sequence[str], kinds: Sequence[str])
     if names:
         return tuple(one for one in found if names & {name.lower() for name in _names(one)})
     return tuple([one for one in found if not one.undefended] or found)
+
+
+def _unmeasured(
+    summary: SummaryFile, judged: Sequence[VerdictEntry], defences: Sequence[str], kinds: Sequence[str]
+) -> list[str]:
+    """Return about what nothing was found: planned defences, and kinds of leak that are asked for under the others."""
+    found = {(one.defence_name, one.kind) for one in judged}
+    names = dict.fromkeys(one.defence_name for one in _select(summary, defences, ()))
+    missing = [f"{kind} under {name}" for name in names for kind in kinds if (name, kind) not in found]
+    return [*([] if defences else summary.unmeasured), *missing]
 
 
 def _names(entry: VerdictEntry) -> tuple[str, ...]:

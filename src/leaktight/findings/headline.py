@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, count
+from leaktight.core.display import capital, count, join_words
 from leaktight.findings.choice import choose, price_of
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.sentence import price_clause
@@ -38,14 +38,25 @@ def headline_of(summary: Summary) -> str:
         return NOTHING
     if len(scenarios) == 1:
         return _headline(summary.judgements)
-    leaking = [number for number, judged in scenarios.items() if _leaks(judged)]
-    lead = leaking[0] if leaking else min(scenarios)
-    many = f"{len(leaking) or 'none'} of {len(scenarios)} scenarios"
-    return f"Undefended messages leak in {many}. Scenario {lead}: {_headline(scenarios[lead])}"
+    return _say_scenarios(scenarios)
 
 
-def _leaks(judged: Sequence[Judgement]) -> bool:
-    return any(one.verdict in READ for one in judged if is_undefended(one.defence))
+def _say_scenarios(scenarios: Mapping[int, Sequence[Judgement]]) -> str:
+    """Say in how many scenarios messages leak, captured ones as they were sent, and what was found in the first."""
+    graded = [one for judged in scenarios.values() for one in judged if not one.kind.unjudged]
+    captured = [one for one in graded if isinstance(one.defence, AsCaptured)]
+    asked = captured or [one for one in graded if is_undefended(one.defence)]
+    leaking = {one.scenario for one in asked if one.verdict in READ}
+    lead = min(leaking or scenarios)
+    said = _headline(scenarios[lead])
+    if not asked:
+        return f"Scenario {lead} of {len(scenarios)}: {said}"
+    what = "captured" if captured else "undefended"
+    if not leaking:
+        many = f"In none of {len(scenarios)} scenarios did any attack tried read {what} messages"
+    else:
+        many = f"{capital(what)} messages leak in {len(leaking)} of {len(scenarios)} scenarios"
+    return f"{many}. Scenario {lead}: {said}"
 
 
 def _headline(judged: Sequence[Judgement]) -> str:
@@ -55,12 +66,16 @@ def _headline(judged: Sequence[Judgement]) -> str:
         return _say_ungraded(judged)
     sent = [one for one in graded if isinstance(one.defence, AsCaptured) and not one.beside]
     if sent:
-        return _say_captured(sent[0])
+        read = [one for one in graded if isinstance(one.defence, AsCaptured) and one.beside and one.verdict in READ]
+        more = [] if sent[0].verdict in READ else [f"But {one.kind.headline(one.worst)}." for one in read]
+        return " ".join([_say_captured(sent[0]), *more])
     main = [one for one in graded if not one.beside] or graded
     bare = [one for one in main if is_undefended(one.defence)]
     leaking = [one for one in bare if one.verdict in READ]
     if not leaking:
-        return _say_nothing_read(bare, main)
+        beside = [one for one in graded if one.beside and is_undefended(one.defence) and one.verdict in READ]
+        still = [f"But without a defence, {one.kind.headline(one.worst)}." for one in beside if bare]
+        return " ".join([_say_nothing_read(bare, main, bool(still)), *_say_all_the_same(main), *still])
     lead, *others = leaking
     defended = [one for one in main if one.kind == lead.kind and not is_undefended(one.defence)]
     also = [f"Also, {one.kind.headline(one.worst)}." for one in others]
@@ -77,12 +92,26 @@ def _say_read(judgement: Judgement) -> str:
     return said
 
 
-def _say_nothing_read(bare: Sequence[Judgement], main: Sequence[Judgement]) -> str:
-    """Say what an audit is worth in which nothing was read without a defence."""
-    noun = main[0].kind.noun
+def _say_nothing_read(bare: Sequence[Judgement], main: Sequence[Judgement], but: bool = False) -> str:
+    """Say what an audit is worth in which nothing was read without a defence; `but` what comes beside examples."""
+    noun = join_words(list(dict.fromkeys(one.kind.noun for one in bare or main)))
     if not bare:
         return f"Nothing was measured without a defence, so nothing shows what a defence does for {noun}."
-    return f"No attack tried read {noun} even without a defence, so this audit says nothing of any defence."
+    what = "that attacks fail" if any(one.verdict in READ or one.is_good for one in main) else "this audit"
+    of = f"what a defence does for {noun}" if but else "any defence"
+    return f"No attack tried read {noun} even without a defence, so {what} says nothing of {of}."
+
+
+def _say_all_the_same(main: Sequence[Judgement]) -> list[str]:
+    """Say what shows something of a defence though nothing was read without one: what was read under it, or a bound."""
+    read = [one for one in main if one.verdict in READ]
+    bounded = [one for one in main if one.is_good]
+    said = [f"But under {name_of(one.defence)}, {_say_read(one)}." for one in read[:1]]
+    if len(bounded) == 1:
+        said.append(f"{capital(name_of(bounded[0].defence))} is bounded by its epsilon.")
+    elif bounded:
+        said.append(f"{count(len(bounded), 'defence')} are bounded by their epsilon.")
+    return said
 
 
 def _say_defences(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> list[str]:
@@ -92,6 +121,8 @@ def _say_defences(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> l
     if judged[0].worst.unpriced:
         return [_helpful(judged), f"What that costs cannot be said: {judged[0].worst.unpriced}."]
     choice = choose(judged)
+    if choice is None and any(one.may_be_advised for one in judged):
+        return [_helpful(judged), "What that costs was not measured."]
     if choice is None:
         return [f"{_none(judged)} to lower it{_useless(judged)}."]
     if choice.best.verdict == "reduced":

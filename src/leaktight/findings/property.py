@@ -92,7 +92,7 @@ class Property(LeakKind):
             return self.clause(row)
         value = 1 - reading.value if is_inverted(reading) else reading.value
         chance = GUESSING if reading.chance is None else reading.chance
-        asked = question_of(row.measured_in)
+        asked = question_of(row.measured_in, row.class_names)
         return f"one message tells whether its examples {asked} with AUC {value:.2f} (guessing gets {chance:.2f})"
 
     def short(self, row: Row) -> str:

@@ -22,7 +22,7 @@ from leaktight.findings.adaptation import member_of, models_defence
 from leaktight.findings.column import NOTHING
 from leaktight.findings.display import label_of, name_of, rank, setting
 from leaktight.findings.kind import leak_kinds
-from leaktight.findings.utility import Price, ignorance, is_utility, price_of, utility_of
+from leaktight.findings.utility import Price, is_utility, no_better, price_of, utility_of
 from leaktight.metrics.perturbation import BIAS_RATIO, BODY_RATIO, RATIO
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
 from leaktight.statistics.pooling import low, pool
@@ -249,7 +249,7 @@ def _why_unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
     )
     if bare is None or not bare.useless:
         return ""
-    return f"even without defence the model is no better than {ignorance(bare.utility)}"
+    return f"even without defence the model {no_better(bare.utility)}"
 
 
 def _order(row: Row) -> tuple[object, ...]:

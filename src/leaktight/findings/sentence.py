@@ -11,19 +11,13 @@ from leaktight.core.metric import Reading
 from leaktight.findings.display import name_of
 from leaktight.findings.rows import Row
 from leaktight.findings.strongest import strongest
-from leaktight.findings.utility import ignorance, utility_name
+from leaktight.findings.utility import is_ignorant, no_better, utility_name
 from leaktight.findings.verdict import Judgement
 
 
 def sentence_of(judgement: Judgement) -> str:
     """Say what was found: the defence, the word, and what it rests on."""
     return f"{capital(name_of(judgement.defence))}: {judgement.status}. {reasons_of(judgement)}"
-
-
-def brief_of(judgement: Judgement) -> str:
-    """Say what was read and what the word rests on, and no more."""
-    said = [f"{_clause(judgement)}.", *_signs(judgement), *_basis(judgement)]
-    return " ".join([*said, *([_learned_nothing(judgement)] if judgement.worst.useless else [])])
 
 
 def reasons_of(judgement: Judgement) -> str:
@@ -174,9 +168,11 @@ def _say_gain(judgement: Judgement) -> list[str]:
 
 def _learned_nothing(judgement: Judgement) -> str:
     """Say that the model is no use; in which way, unless the price says so too."""
+    utility = judgement.worst.utility
+    said = "The model learned nothing" if is_ignorant(utility) else "The model may have learned nothing"
     if judgement.worst.unpriced and not is_undefended(judgement.defence):
-        return "The model learned nothing."
-    return f"The model learned nothing: it is no better than {ignorance(judgement.worst.utility)}."
+        return f"{said}."
+    return f"{said}: it {no_better(utility)}."
 
 
 def _price(row: Row) -> str:

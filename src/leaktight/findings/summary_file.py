@@ -59,7 +59,9 @@ def write_summary(folder: Path, redact: bool = False, summary: Summary | None = 
 
 
 def read_summary(place: Path) -> SummaryFile:
-    """Return the summary of an audit: from its records if they are there, else from its summary file.
+    """Return the summary of an audit to hold to demands: from its records if they are there, else from its file.
+
+    What a gate says is passed on, and classes may be people: from records, classes have numbers in place of names.
 
     Args:
         place: the audit's folder, a folder with its summary file alone, or that file.
@@ -69,7 +71,8 @@ def read_summary(place: Path) -> SummaryFile:
     """
     if (place / STORE_FILE).is_file():
         with Store.read(place) as store:
-            return summary_of(store.records(), store.plan(), store.versions(), missing=store.missing())
+            records = [record.model_copy(update={"class_names": ()}) for record in store.records()]
+            return summary_of(records, store.plan(), store.versions(), missing=store.missing())
     path = place / SUMMARY_FILE if place.is_dir() else place
     try:
         document = json.loads(read_input(path, LARGEST_SUMMARY))

@@ -116,6 +116,29 @@ def utility_text(reading: Reading) -> str:
     return percent(reading.value) if reading.name == ACCURACY else f"{reading.value:.3f}"
 
 
+def is_ignorant(utility: Reading | None) -> bool:
+    """Return whether a model was measured to be no better than one that learned nothing.
+
+    That its interval reaches so far is not enough.
+
+    Example:
+        >>> is_ignorant(Reading(name="auc", value=0.6, low=0.4, chance=0.5))
+        False
+    """
+    return utility is None or utility.chance is None or utility.value <= utility.chance
+
+
+def no_better(*utilities: Reading | None) -> str:
+    """Say that models are no better than one that learned nothing, or may not be, as the verb of a sentence.
+
+    Example:
+        >>> no_better(Reading(name="auc", value=0.6, chance=0.5))
+        'may, by its interval, be no better than guessing'
+    """
+    verb = "is" if all(map(is_ignorant, utilities)) else "may, by its interval, be"
+    return f"{verb} no better than {ignorance(utilities[0])}"
+
+
 def ignorance(utility: Reading | None) -> str:
     """Say what a model does that learned nothing: what the chance level of a utility stands for.
 

@@ -67,7 +67,7 @@ def tap(folder: Path | str, **known: Any) -> Tap:
         >>> from flwr.clientapp import ClientApp
         >>> app = ClientApp(mods=[tap("captures", shape=(1, 28, 28), batch_size=32)])
     """
-    return Tap(Path(folder), check_known(known))
+    return Tap(Path(folder).expanduser(), check_known(known))
 
 
 def check_known(known: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,8 @@ class Factory(Network):
         """Call the function, load the weights, and take its module apart."""
         module = call_object(self.function, shape=shape, classes=classes)
         if self.weights and isinstance(module, nn.Module):
-            load_state(module, read_weights(Path(self.weights)), f"The file `{Path(self.weights).name}`")
+            file = Path(self.weights).expanduser()
+            load_state(module, read_weights(file), f"The file `{file.name}`")
         what = f"The model of `{self.function}`"
         return _take_apart(what, module, shape, classes, self.head, self.batch_norm, self.output)
 

@@ -127,10 +127,10 @@ def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenari
         first.setdefault(capture.manifest.round, capture)
     names = [name for name, _ in scenario.module(captures[0]).named_buffers()]
     if not names or len(first) == 1:
-        return {"capture_plan": scenario}
+        return {"1": scenario}
     [start, *others] = [capture.parameters() for capture in first.values()]
     if all(
         torch.equal(start[name], other[name]) for other in others for name in names if name in start and name in other
     ):
-        return {"capture_plan": scenario}
+        return {"1": scenario}
     return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in first}

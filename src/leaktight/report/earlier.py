@@ -24,15 +24,22 @@ def write_beside(path: Path, content: bytes, force: bool = False, tell: Tell | N
         force: whether an earlier file is replaced.
         tell: is told the name of the earlier file, if one was kept.
     """
-    if path.is_file() and not force and path.read_bytes() != content:
-        number = 1
-        while (kept := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
-            number += 1
-        try:
-            path.rename(kept)
-        except OSError as error:
-            raise InvalidValue(f"The earlier `{path}` cannot be kept: {reason(error)}. Choose another file.") from error
-        if tell is not None:
-            tell(f"The earlier {path.name} was kept as {kept.name}.")
+    try:
+        kept = None if force else _keep(path, content)
+    except OSError as error:
+        raise InvalidValue(f"The earlier `{path}` cannot be kept: {reason(error)}. Choose another file.") from error
+    if kept is not None and tell is not None:
+        tell(f"The earlier {path.name} was kept as {kept.name}.")
     write_private(path, content)
     return path
+
+
+def _keep(path: Path, content: bytes) -> Path | None:
+    """Give a file that says something else than this another name, and return that; None if there is none."""
+    if not path.is_file() or path.read_bytes() == content:
+        return None
+    number = 1
+    while (kept := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
+        number += 1
+    path.rename(kept)
+    return kept

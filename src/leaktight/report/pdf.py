@@ -129,7 +129,8 @@ class _Paper:
         tone = _TONES.get(line.tone, _SOFT)
         leak = f"{line.leak} ({line.chance})" if line.chance else line.leak
         start = top + self._height(0.9) if line.gauge is not None else top
-        bottom = self._row((line.name, leak, line.attack, price, line.word), _INK, tone, start)
+        word = f"{line.word}, useless model" if line.useless and line.word != "useless" else line.word
+        bottom = self._row((line.name, leak, line.attack, price, word), _INK, tone, start)
         if line.gauge is not None:
             self._bar(line.gauge, tone, top + 0.3 * self._height(0.9))
         self.pdf.set_y(bottom + 0.6)

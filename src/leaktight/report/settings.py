@@ -108,14 +108,21 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     """Return what an attack is and wants, and which of these defences it models."""
     attack = attack_of(probe)
     if attack is None:
-        return {"gist": gist(probe), "wants": [], "models": "", "changed": ""}
+        return {"gist": gist(probe), "wants": [], "models": "", "defended": False, "changed": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
     wants += [f"here {attack.aim}"] if attack.aim else []
     models = dict.fromkeys(
         family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
     )
     models_words = join_words(list(models))
-    return {"gist": gist(attack), "wants": wants, "models": models_words, "changed": changed_settings(attack)}
+    defended = not all(map(is_undefended, defences))
+    return {
+        "gist": gist(attack),
+        "wants": wants,
+        "models": models_words,
+        "defended": defended,
+        "changed": changed_settings(attack),
+    }
 
 
 def changed_settings(attack: Attack) -> str:

@@ -29,8 +29,8 @@ MEANINGS = {
     "refuted": "a claimed epsilon lies below its measured lower bound",
     "leaks": "at least half of what is read without the defence is read with it",
     "reduced": "less is read, but more than guessing explains",
-    "bounded": "an accounted epsilon limits what any attack can read",
-    "not broken": "no attack tried got through, and two of them should have",
+    "bounded": "no attack tried got through, and an accounted epsilon limits what any can; green only if tightly",
+    "not broken": "no attack tried got through, though two of different principles work without the defence",
     "unknown": "the audit does not show whether it protects",
     "useless": "the model learned nothing under it",
 }

@@ -21,7 +21,7 @@ def readings(value, whichever=None):
         Reading(name="recognised_any", value=whichever, low=whichever, high=whichever, n=50, chance=0.5, leaks="high"),
         Reading(name="recognised_confidence", value=value, n=50, chance=0.1, leaks="high"),
         Reading(name="recognised_median", value=value / 2, n=12),
-        Reading(name="recognised_best", value=1.0, n=12),
+        Reading(name="recognised_best", value=1.0, n=3, each=(0.0, 0.5, 1.0)),
         Reading(name="nearest_any", value=0.51, n=50, chance=0.5, leaks="low", against="raw"),
         Reading(name="mean_picture", value=1.5, n=50, chance=1.0, leaks="low", against="raw"),
         Reading(name="nearest_private", value=0.5, low=0.48, high=0.52, n=50, chance=0.5, leaks="low", against="raw"),
@@ -88,7 +88,7 @@ def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records
         "private examples",
         "their mean",
         "round 1",
-        "round 5",
+        "round 5, first recognised",
         "round 9",
         "in the end",
     ]
@@ -100,6 +100,19 @@ def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records
 def test_where_nobody_holds_the_class_there_is_no_row_of_private_examples(page, records):
     grid = generated_section(page(records, pictures=lambda key: gallery(owned=0))).values["grids"][0]
     assert grid.strips[0].name == "round 1"
+
+
+def test_the_first_round_in_which_the_class_was_recognised_is_among_the_many_that_are_shown(page, made):
+    rounds = 4 * MOST_ROUNDS
+    shares = tuple(float(place >= 6) for place in range(rounds))
+    shown = [reading for reading in readings(0.9) if reading.name != "recognised_best"]
+    shown.append(Reading(name="recognised_best", value=1.0, n=rounds, each=shares))
+    record = made.record(psnr=None, label="GAN", extra=tuple(shown))
+    grid = generated_section(page([record], pictures=lambda key: gallery(rounds))).values["grids"][0]
+    names = [strip.name for strip in grid.strips]
+    assert "round 25, first recognised" in names
+    assert sum("first recognised" in name for name in names) == 1
+    assert len([name for name in names if name.startswith("round")]) == MOST_ROUNDS + 1
 
 
 def test_of_many_rounds_some_are_shown_the_first_and_the_last_among_them():

@@ -22,13 +22,16 @@ from leaktight.report.page import Page, Pictures, Section
 from leaktight.report.pictures import data_address
 
 MOST_ROUNDS = 7
+MOST_RECOGNISED = 0.5
+"""From which share of samples on a round counts as one in which the class was recognised."""
 GAP = 2
+BEST_ROUND = "recognised_best"
 SCORES = {
     RECOGNISED: percent,
     ANY_CLASS: percent,
     "recognised_confidence": percent,
     "recognised_median": percent,
-    "recognised_best": percent,
+    BEST_ROUND: percent,
 }
 PLAIN = ("nearest_private", "nearest_any", "mean_picture", "sample_diversity")
 KEY_COSINE = "key_cosine"
@@ -81,7 +84,7 @@ def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
             whichever = row.reading(ANY_CLASS)
             others = "" if whichever is None else f", {percent(whichever.value)} any of the attacked"
             detail = f"{row.attack}; {percent(recognised.value)} show {row.aim or 'the class'}{others}"
-            found.append(Grid(capital(name_of(row.defence)), detail, _strips(gallery)))
+            found.append(Grid(capital(name_of(row.defence)), detail, _strips(gallery, row.reading(BEST_ROUND))))
     return found
 
 
@@ -105,15 +108,31 @@ def pick_rounds(count: int, most: int = MOST_ROUNDS) -> list[int]:
     return [round(place * (count - 1) / (most - 1)) for place in range(most)]
 
 
-def _strips(gallery: Mapping[str, Tensor]) -> tuple[Strip, ...]:
+def first_recognised(reading: Reading | None, rounds: int) -> int | None:
+    """Return the first kept round in which at least half of the samples were recognised; None if there is none.
+
+    It is not known either where training runs were pooled, whose rounds are not one after the other.
+
+    Example:
+        >>> shares = Reading(name="recognised_best", value=0.9, each=(0.1, 0.6, 0.2, 0.9))
+        >>> first_recognised(shares, 4), first_recognised(shares, 2), first_recognised(None, 4)
+        (1, None, None)
+    """
+    if reading is None or len(reading.each) != rounds:
+        return None
+    return next((place for place, share in enumerate(reading.each) if share >= MOST_RECOGNISED), None)
+
+
+def _strips(gallery: Mapping[str, Tensor], best: Reading | None) -> tuple[Strip, ...]:
     rounds, history = gallery["rounds"].tolist(), gallery["history"]
+    first = first_recognised(best, len(rounds))
     found = []
     if len(gallery["owned"]):
         found.append(Strip("private examples", _strip(gallery["owned"]), "Private examples of the class", owned=True))
         mean = gallery["owned"].double().mean(0, keepdim=True).round().to(gallery["owned"].dtype)
         found.append(Strip("their mean", _strip(mean), "Mean of these private examples", owned=True))
-    for place in pick_rounds(len(rounds)):
-        name = f"round {rounds[place] + 1}"
+    for place in sorted({*pick_rounds(len(rounds)), *([] if first is None else [first])}):
+        name = f"round {rounds[place] + 1}{', first recognised' if place == first else ''}"
         found.append(Strip(name, _strip(history[place]), f"Made up in {name}"))
     return (*found, Strip("in the end", _strip(gallery["made"]), "Made up in the end, from other noise"))
 

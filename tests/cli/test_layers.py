@@ -67,6 +67,7 @@ def test_one_command_gives_table_ranking_and_picture(
     assert lines[-1] == f"Report: {out / 'layers.html'}"
 
 
+@pytest.mark.long
 def test_a_table_without_header_is_read_as_downloaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As UCI hands tables out: no header, blanks after commas, `?` for what is missing, and several words in a column."""
     rng = stream(0, "raw")

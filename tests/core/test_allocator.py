@@ -55,6 +55,7 @@ def test_a_user_s_own_setting_stays_and_stays_alone(name: str) -> None:
     assert variables(**{name: "7"}) == {name: "7"}
 
 
+@pytest.mark.long
 @glibc
 def test_pages_that_were_freed_are_not_asked_for_again() -> None:
     kept = f"from leaktight.core.allocator import keep_memory\nkeep_memory()\n{STEPS}"

@@ -54,6 +54,7 @@ def test_nobody_attacks_himself(run):
     assert not ThreatModel(seat="client-1").view(run).exchanges()
 
 
+@pytest.mark.long
 def test_a_key_is_the_same_in_every_process():
     code = "from leaktight.core.threat import *; print(ThreatModel(knows=frozenset(Knows)).key)"
     keys = set()

@@ -55,6 +55,7 @@ def _short(scenario):
     return Federated.model_validate({**dict(scenario), "rounds": 2, "device": "cpu"})
 
 
+@pytest.mark.long
 def test_they_are_judged_beside_images(records):
     rows = rows_of(records)
     judged = {one.defence.kind: one for one in judge(rows) if one.kind == BatchStatistics()}

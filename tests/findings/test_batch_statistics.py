@@ -67,6 +67,7 @@ def test_they_are_judged_beside_images(records):
     assert judged["gaussian_noise"].reading.value > bare.reading.value
 
 
+@pytest.mark.long
 def test_a_defence_that_needs_each_examples_gradient_is_refused(records):
     [refused] = [record for record in records if record.cell.defence.kind == "dp_sgd"]
     assert refused.status == "refused"

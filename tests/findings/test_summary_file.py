@@ -203,6 +203,7 @@ def test_what_a_gate_reads_from_records_has_no_names_of_classes(made, tmp_path):
     record = made.record(psnr=None, scenario=scenario, extra=(told,))
     record = record.model_copy(update={"class_names": ("bob", "anna")})
     plan = Plan(scenarios={"1": scenario}, probes={"a": record.cell.probe})
+    record = record.model_copy(update={"cell": next(cell for cell in plan.cells() if cell.purpose == "measure")})
     with Store.create(tmp_path) as store:
         store.begin(plan)
         store.write(record)

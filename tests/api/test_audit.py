@@ -213,13 +213,6 @@ def test_no_folder_is_left_behind_by_an_error(network, arrays, cheap, tmp_path, 
     assert list(tmp_path.glob("leaktight-*")) == []
 
 
-@pytest.mark.long
-def test_a_budget_chooses_among_the_real_attacks(network, arrays):
-    result = audit_model(network, arrays, ["top_k"], 90, rounds=2, grid={"victims": 2}, progress=False)
-    assert next(verdict.name for verdict in result.verdicts if verdict.leak == "images") == "no defence"
-    assert (result.folder / "budget.json").exists()
-
-
 SCRIPT = """
 from leaktight.api import audit
 from leaktight.attacks import Analytic

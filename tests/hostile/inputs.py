@@ -48,11 +48,11 @@ def sparse(size: int, content: bytes = b"") -> Maker:
 def cut(make: Maker, size: int) -> Maker:
     """Return what makes the first bytes of another file."""
 
-    def make(path: Path) -> None:
+    def make_less(path: Path) -> None:
         make(path)
         path.write_bytes(path.read_bytes()[:size])
 
-    return make
+    return make_less
 
 
 def pipe(path: Path) -> None:

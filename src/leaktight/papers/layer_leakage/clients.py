@@ -61,8 +61,9 @@ def rows(study: Study, records: Records) -> list[Row]:
     subject = study.subjects[0]
     rows: list[Row] = []
     for seat, name in ((seat, name) for seat, weights in _WEIGHTS.items() for name in weights):
-        for (protocol, count), (_, scenario) in zip(_settings(study), _scenarios(study, seat), strict=True):
-            own = records.where(f"{audits.audit_name(subject, CLIENTS)}-{seat}", label=name, scenario=scenario)
+        for protocol, count in _settings(study):
+            audit = f"{audits.audit_name(subject, CLIENTS)}-{seat}"
+            own = records.where(audit, label=name, protocol=protocol, participants=count)
             rows.append(
                 {
                     "data_set": subject.data_set,

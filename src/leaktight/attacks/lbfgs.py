@@ -23,6 +23,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.attacks.history_products import add_up, multiply
 from leaktight.attacks.optimiser import OptimiserState, SearchOptimiser
 
 
@@ -133,15 +134,15 @@ class LbfgsState(OptimiserState):
         self.products = torch.zeros_like(self.last_products)
         if used == 0:
             return (scale * self.gamma)[:, None] * gradients
-        pairs = self.pairs[:, :used].flatten(1, 2)
-        self.products[:, :used] = torch.bmm(gradients[:, None], pairs.mT).view(-1, used, 2)
+        history = self.pairs.flatten(1, 2)
+        self.products[:, :used] = multiply(history, 2 * used, gradients).view(-1, used, 2)
         with_change = (self.products - self.last_products)[:, :used]
         with_change[rows, slots] = torch.stack([curvature, size], 1)[rows].to(self.exact)
         self._push(rows, slots, with_change)
         with_moves, with_changes = self.products[:, :used].unbind(2)
-        weights = torch.stack(self._weights(with_moves, with_changes, used), 2).mul_(scale).to(pairs.dtype)
-        correction = torch.bmm(weights.view(-1, 1, 2 * used), pairs)
-        return torch.addcmul(correction[:, 0], self.gamma[:, None], gradients, value=scale)
+        weights = torch.stack(self._weights(with_moves, with_changes, used), 2).mul_(scale).to(history.dtype)
+        correction = add_up(history, weights.flatten(1))
+        return torch.addcmul(correction, self.gamma[:, None], gradients, value=scale)
 
     def _curves_up(self, curvature: Tensor, change: Tensor) -> Tensor:
         """Return in which rows the newest pair curves upwards."""

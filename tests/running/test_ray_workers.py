@@ -169,11 +169,13 @@ def test_nothing_listens_beyond_loopback(cluster: Cluster, toy_plan: Plans, tmp_
 
 STRANGER = """
 import json, os, sys
-import grpc, ray
+import grpc, ray, ray.dag
 import encodings.idna, http.client, urllib.error, urllib.request
 from grpc import RpcError
 from ray._raylet import GcsClient
 from ray.exceptions import AuthenticationError
+# It imports more, which another user may not be able to read.
+grpc.insecure_channel("127.0.0.1:1").close()
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
 found = {}
 for port in sys.argv[2:]:
@@ -217,6 +219,7 @@ def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     words = [sys.executable, "-W", "ignore", "-c", STRANGER, address, *(str(port) for _, port in opened)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd="/")
+    assert done.stdout, done.stderr
     said, *joined = done.stdout.splitlines()
     found = json.loads(said)
     # Workers of the audit may have ended meanwhile, and their ports with them.

@@ -23,8 +23,9 @@ from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInf
     ("table", "column", "words", "where"),
     [
         ("layers", "v_information", "V-information", {"task": "gender", "network": "VGG11Net"}),
+        ("layers", "property_auc", "Property AUC", {"task": "gender", "network": "VGG11Net"}),
         ("mixed", "v_information", "V-information of mixed batches", {"task": "gender", "network": "VGG11Net"}),
-        ("properties", "property_auc", "Property AUC", {"property": "hair: black"}),
+        ("properties", "property_auc", "Property AUC in Fig. 7", {"property": "hair: black"}),
         ("tasks", "share", "Share of sensitivity", {"task": "race", "network": "VGG11Net"}),
     ],
 )

@@ -45,8 +45,10 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether the first fully connected layer has most V-information."""
-    return audits.check_places(rows, audits.V_INFORMATION, "V-information", "data_set", "task", "property", "network")
+    """Ask whether the first fully connected layer has most V-information, and tells an attack most."""
+    keys = ("data_set", "task", "property", "network")
+    measures = {audits.V_INFORMATION: "V-information", audits.AUC: "Property AUC"}
+    return [check for column, words in measures.items() for check in audits.check_places(rows, column, words, *keys)]
 
 
 EXPERIMENT = Experiment(

@@ -59,8 +59,11 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether every property leaks most at the first fully connected layer."""
-    return audits.check_places(rows, audits.AUC, "Property AUC", "data_set", "task", "property", "network")
+    """Ask whether every property leaks most at the first fully connected layer.
+
+    One of them is a subject of the table `layers` too, so that these have a name of their own.
+    """
+    return audits.check_places(rows, audits.AUC, "Property AUC in Fig. 7", "data_set", "task", "property", "network")
 
 
 def _information(rows: Sequence[Row], subject: Subject, place: Row) -> float | None:

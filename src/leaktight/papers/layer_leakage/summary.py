@@ -27,7 +27,7 @@ SUMMARY = Summary(
         Claim(
             claim="Sensitivity predicts it where there are convolutions.",
             published="R = 0.707 (AlexNet) and 0.686 (VGG11Net) (Table 1)",
-            checks="R(sensitivity, property AUC)",
+            checks="R(sensitivity, property AUC), ",
         ),
         Claim(
             claim="The first layer matters most to a reconstruction.",

@@ -85,7 +85,10 @@ def test_ours_stand_beside_the_published_and_then_come_the_checks(leaktight: Cal
     assert " to " in line
     title, summary = said.out.splitlines()[:2]
     assert title.startswith("A toy [1], scale smoke, seed 0, ")
-    assert summary == "1 holds, 1 does not, 1 not measured, of 3. Smoke shows that everything runs; use --scale small to judge."
+    assert (
+        summary
+        == "1 holds, 1 does not, 1 not measured, of 3. Smoke shows that everything runs; use --scale small to judge."
+    )
     assert "Published: It hurts. (Fig. 1)" in said.out
     assert "- holds: a claim [2] is 1, expected above 0" in said.out
     assert "- does not hold: another is -1, expected above 0" in said.out

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from leaktight.core.metric import Reading
 from leaktight.core.value import Value
 
-
 NOT_MEASURED = "not measured"
 """The word for a check without a number: a gap in a table says nothing against a claim."""
 

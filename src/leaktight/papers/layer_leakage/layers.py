@@ -37,6 +37,7 @@ def rows(study: Study, records: Records) -> list[Row]:
             **audits.leak_columns(records, subject, network, layer),
             **audits.sensitivity_columns(records, subject, network, layer),
             **audits.accuracy_columns(records, subject, audits.LEAK, network, audits.FOREST),
+            **audits.leak_leads(records, subject, network, layer),
         }
         for subject in study.subjects
         for network in study.networks

@@ -46,6 +46,7 @@ def rows(study: Study, records: Records) -> list[Row]:
             {
                 **place,
                 **audits.leak_columns(records, subject, network, layer),
+                **audits.leak_leads(records, subject, network, layer),
                 **audits.sensitivity_columns(records, main[0], network, layer),
                 OTHER: _information(measured, other, place) if other else None,
             }

@@ -27,9 +27,9 @@ from leaktight.papers.split_label_leakage.mechanisms import NONE, NORM, PROTECTE
 from leaktight.papers.split_label_leakage.scales import Study
 
 NOTE = (
-    "In the table `equal_leak`, `isotropic_reaches` is the share of training runs in which some setting of the noise, or "
-    "none, keeps as much test AUC as sumKL. In the others the one that keeps most stands for it, which favours sumKL: "
-    "read `less_leak` with that in mind."
+    "In the table `equal_leak`, `isotropic_reaches` is the share of training runs in which some setting of the noise, "
+    "or none, keeps as much test AUC as sumKL. In the others the one that keeps most stands for it, which favours "
+    "sumKL: read `less_leak` with that in mind."
 )
 PUBLISHED = claims(("sumKL has a better trade-off than isotropic noise.", "4, Fig. 2c"))
 

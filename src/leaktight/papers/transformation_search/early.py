@@ -68,7 +68,7 @@ def cells(study: Study, records: Records, attack: str, steps: int = 0) -> Record
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask what the hybrid hides of the original where the attacker knows it, by the best attacker with and without it."""
+    """Ask what the hybrid hides of the original where attackers know it, by the best of them with and without it."""
     verdicts = []
     for place, own in groups(rows, *audits.PLACE):
         column, name = f"{audits.ABOVE}_original", ", ".join(place)

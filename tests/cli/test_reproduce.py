@@ -53,7 +53,11 @@ TOY = Paper(
             plans=plans,
             rows=rows,
             published=[{"defence": "none", "accuracy": 0.987}],
-            checks=lambda rows: [above("a claim [2]", 1.0, least=0), above("another", None, least=0)],
+            checks=lambda rows: [
+                above("a claim [2]", 1.0, least=0),
+                above("another", -1.0, least=0),
+                above("a gap", None, least=0),
+            ],
         ),
         Experiment(
             table="figure",
@@ -62,7 +66,7 @@ TOY = Paper(
             published=claims(("It hurts.", "Fig. 1")),
         ),
     ),
-    summary=Summary(reasons=(Reason(checks="another", why="It has no number.", unless="Somebody measures it."),)),
+    summary=Summary(reasons=(Reason(checks="another", why="It is too short.", unless="A longer one says otherwise."),)),
 )
 """One training run with noise and one without."""
 
@@ -81,10 +85,14 @@ def test_ours_stand_beside_the_published_and_then_come_the_checks(leaktight: Cal
     assert " to " in line
     title, summary = said.out.splitlines()[:2]
     assert title.startswith("A toy [1], scale smoke, seed 0, ")
-    assert summary == "1 holds, 1 does not, of 2. Smoke shows that everything runs; use --scale small to judge."
+    assert (
+        summary
+        == "1 holds, 1 does not, 1 not measured, of 3. Smoke shows that everything runs; use --scale small to judge."
+    )
     assert "Published: It hurts. (Fig. 1)" in said.out
     assert "- holds: a claim [2] is 1, expected above 0" in said.out
-    assert "- does not hold: another is -, expected above 0" in said.out
+    assert "- does not hold: another is -1, expected above 0" in said.out
+    assert "- not measured: a gap is -, expected above 0" in said.out
     assert said.out.index("Published") < said.out.index("Checks:")
     assert Path("leaktight-toy-smoke", "one", "audit.sqlite").is_file()
 
@@ -102,7 +110,7 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     assert (found["paper"], found["scale"], found["seed"]) == ("toy", "smoke", 4)
     assert [set(check) for check in found["checks"]] == [
         {"name", "value", "expected", "holds", "low", "high", "undecided", "why", "unless"}
-    ] * 2
+    ] * 3
     assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
     assert stat.S_IMODE(Path("work", "reproduction.json").stat().st_mode) == 0o600
     assert Path("work", "one").is_dir()
@@ -115,7 +123,7 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     kept = json.loads(Path("results", "toy.json").read_text())
     assert {**kept, "seconds": 0} == {**found, "seconds": 0}
     quiet = leaktight(*words, "--quiet")
-    assert quiet.out.startswith("1 holds, 1 does not, of 2.\nPage: work/reproduction")
+    assert quiet.out.startswith("1 holds, 1 does not, 1 not measured, of 3.\nPage: work/reproduction")
     assert "cells" not in quiet.err
 
 
@@ -123,9 +131,9 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
 def test_a_whole_run_on_real_sets_says_why_a_claim_does_not_hold(leaktight: Callable[..., Any]) -> None:
     words = ("reproduce", "toy", "--workers", "1", "--out", "work", "--scale", "small")
     said = leaktight(*words)
-    assert "expected above 0\n  It has no number. Somebody measures it.\n" in said.out
+    assert "expected above 0\n  It is too short. A longer one says otherwise.\n" in said.out
     for others in (("--scale", "smoke"), ("--steps", "1")):
-        assert "It has no number." not in leaktight(*words, *others).out
+        assert "It is too short." not in leaktight(*words, *others).out
 
 
 @pytest.mark.usefixtures("toy")

@@ -47,3 +47,9 @@ def test_a_check_is_undecided_where_its_interval_has_both(check: Check, holds: b
 def test_a_check_of_before_intervals_is_still_read() -> None:
     old = Check.model_validate({"name": "x", "value": 1.0, "expected": "above 0", "holds": True})
     assert (old.low, old.high, old.undecided) == (None, None, False)
+
+
+def test_without_a_number_nobody_says_that_a_claim_fails() -> None:
+    words = [above("x", value, 0).word for value in (1.0, -1.0, None)]
+    assert words == ["holds", "does not hold", "not measured"]
+    assert above("x", Reading(name="x", value=0.1, low=-0.05, high=0.2), 0).word == "undecided"

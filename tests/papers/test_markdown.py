@@ -38,7 +38,7 @@ def done():
         tables={"leak": ROWS, "nothing": []},
         keys={"leak": ("defence",), "nothing": ("defence",)},
         published={"leak": [{"defence": "none", "auc": 0.8}], "nothing": claims(("It is less.", "Fig. 1"))},
-        checks=(GAIN, above("Strongest, one", -1.0, 0), above("Other", None, 0)),
+        checks=(GAIN, above("Strongest, one", -1.0, 0), above("Other", 0.0, 0), above("Gap", None, 0)),
         remarks=("No set `x|y`.",),
     )
 
@@ -61,13 +61,15 @@ def test_a_page_without_a_result_has_no_number_of_ours(paper):
 
 def test_a_page_says_what_holds_and_why_the_rest_does_not(paper, done):
     page = paper_page(paper, read_result(done.model_dump_json(), paper))
-    assert "**1 holds, 2 do not, of 3.**" in page
+    assert "**1 holds, 2 do not, 1 not measured, of 4.**" in page
     assert "| It gains. | 0.9 (Table 1) | 0.5 (0.25 to 0.75) | holds |" in page
     assert "| It gains still. | not measured | -1 | does not hold |" in page
     every = section(page, "Every check")
     assert every.index("| Strongest, one | -1 | above 0 | does not hold |") < every.index("| Gain, one |")
     assert "- *Strongest, one*: The attack adds messages up. A bound on all of them holds." in every
     assert f"- *Other*: {NO_REASON}" in every
+    assert "| Gap | - | above 0 | not measured |" in every
+    assert "- *Gap*" not in every
     assert "Noise hides \\*labels\\*." in page
 
 

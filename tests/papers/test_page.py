@@ -41,7 +41,7 @@ def done():
         seconds=120.0,
         tables={"trade_off": ROWS, "words": []},
         published={"trade_off": PUBLISHED, "words": claims(("Noise is better.", "Fig. 1"))},
-        checks=(above("AUC falls", 0.4, 0.0), above("AUC is <b>1</b>", 0.5, 1.0)),
+        checks=(above("AUC falls", 0.4, 0.0), above("AUC is <b>1</b>", 0.5, 1.0), above("A gap", None, 0.0)),
         remarks=("Run with `--steps 1`.",),
     )
 
@@ -52,7 +52,8 @@ def words(page):
 
 def test_what_holds_comes_first_and_a_smoke_run_says_what_it_is(paper, done):
     text = words(render_page(paper, done))
-    assert "What holds 1 holds, 1 does not, of 2." in text
+    assert "What holds 1 holds, 1 does not, 1 not measured, of 3." in text
+    assert text.index("AUC is &lt;b&gt;1") < text.index("A gap") < text.index("AUC falls")
     assert "The scale smoke shows that every part runs" in text
     assert text.index("AUC is &lt;b&gt;1") < text.index("AUC falls")
     assert "Published: Noise is better. (Fig. 1)" in text

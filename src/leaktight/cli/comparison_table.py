@@ -127,9 +127,10 @@ def _numbers(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
 
 
 def _verdict(check: Check) -> str:
-    """Say whether a claim holds, and whether its interval leaves that open."""
-    said = "holds" if check.holds else "does not hold"
-    return f"undecided, the value {said}" if check.undecided else said
+    """Say whether a claim holds, whether its interval leaves that open, or that there is no number."""
+    if not check.undecided:
+        return check.word
+    return f"undecided, the value {'holds' if check.holds else 'does not hold'}"
 
 
 def _words(column: str) -> str:

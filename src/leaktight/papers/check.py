@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from leaktight.core.metric import Reading
 from leaktight.core.value import Value
 
+NOT_MEASURED = "not measured"
+"""The word for a check without a number: a gap in a table says nothing against a claim."""
+
 
 class Check(Value):
     """Something the paper says, and whether it holds here.
@@ -15,7 +18,7 @@ class Check(Value):
         name: what is claimed, in words.
         value: what was measured; None if it could not be.
         expected: which values hold, in words.
-        holds: whether it does. What could not be measured does not.
+        holds: whether it does. Of what could not be measured nobody knows, and it is not said to hold.
         low: the lower end of the value's 95 % interval; None if it has none.
         high: the upper end.
         undecided: whether the interval has values that hold and values that do not.
@@ -35,7 +38,9 @@ class Check(Value):
 
     @property
     def word(self) -> str:
-        """Whether it holds, does not hold, or its interval leaves that open."""
+        """Whether it holds, does not hold, its interval leaves that open, or there is no number."""
+        if self.value is None:
+            return NOT_MEASURED
         return "undecided" if self.undecided else "holds" if self.holds else "does not hold"
 
 
@@ -43,17 +48,20 @@ def tally(checks: Sequence[Check]) -> str:
     """Say how many claims hold.
 
     Example:
-        >>> tally([above("one", 1.0, 0.0), above("two", None, 0.0)])
-        '1 holds, 1 does not, of 2.'
+        >>> tally([above("one", 1.0, 0.0), above("two", -1.0, 0.0), above("three", None, 0.0)])
+        '1 holds, 1 does not, 1 not measured, of 3.'
     """
     if not checks:
         return "Nothing is checked."
     words = [check.word for check in checks]
-    holding, failing, open_ = (words.count(word) for word in ("holds", "does not hold", "undecided"))
+    holding, failing, open_, missing = (
+        words.count(word) for word in ("holds", "does not hold", "undecided", NOT_MEASURED)
+    )
     said = [
         f"{holding} {'holds' if holding == 1 else 'hold'}",
         f"{failing} {'does' if failing == 1 else 'do'} not",
         *([f"{open_} undecided"] if open_ else []),
+        *([f"{missing} {NOT_MEASURED}"] if missing else []),
     ]
     return f"{', '.join(said)}, of {len(checks)}."
 

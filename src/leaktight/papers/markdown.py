@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leaktight.core.errors import InvalidValue
-from leaktight.papers.check import Check, tally
+from leaktight.papers.check import NOT_MEASURED, Check, tally
 from leaktight.papers.number_text import NOTHING, around
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
@@ -22,7 +22,7 @@ MOST_ROWS = 40
 """Longer tables are in the result file alone."""
 _SPAN = re.compile(r"(`[^`]+`)")
 _MARKS = re.compile(r"([\\|*_<>\[\]])")
-_WORDS = ("does not hold", "undecided", "holds")
+_WORDS = ("does not hold", "undecided", NOT_MEASURED, "holds")
 
 
 def read_result(text: str, paper: Paper[Any]) -> Reproduction:

@@ -8,7 +8,7 @@ from typing import Any
 
 from leaktight import __version__
 from leaktight.core.display import duration
-from leaktight.papers.check import tally
+from leaktight.papers.check import NOT_MEASURED, tally
 from leaktight.papers.number_text import around
 from leaktight.papers.paper import Paper
 from leaktight.papers.reproduction import Reproduction
@@ -87,7 +87,7 @@ def _summary(done: Reproduction, audits: Sequence[str]) -> Section:
     return Section("summary", "What holds", "paper.html", values)
 
 
-_TONES = {"does not hold": "leaks", "undecided": "unknown", "holds": "passed"}
+_TONES = {"does not hold": "leaks", "undecided": "unknown", NOT_MEASURED: "unknown", "holds": "passed"}
 
 
 def _table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], colours: Colours) -> Section:

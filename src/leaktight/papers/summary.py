@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from leaktight.core.value import Value
-from leaktight.papers.check import Check
+from leaktight.papers.check import NOT_MEASURED, Check
 
 Attacker = Literal["published", "strongest"]
 
@@ -104,5 +104,5 @@ def result_of(checks: Sequence[Check]) -> str:
         return "not run"
     if len(set(words)) == 1:
         return words[0]
-    undecided = words.count("undecided")
-    return f"holds in {words.count('holds')} of {len(words)}{f', {undecided} undecided' if undecided else ''}"
+    others = [f"{words.count(word)} {word}" for word in ("undecided", NOT_MEASURED) if word in words]
+    return ", ".join([f"holds in {words.count('holds')} of {len(words)}", *others])

@@ -24,22 +24,32 @@ def test_the_attack_must_succeed_where_scores_are_known(
     assert not find_check(start).holds
 
 
+ANY = "any class of the victim beyond those of another random key"
+
+
 @pytest.mark.parametrize(
-    ("words", "column"),
+    ("words", "who", "experiment", "column"),
     [
-        ("the victim's class", "recognised"),
-        ("any class of the victim beyond those of another random key", "beyond_any"),
+        ("the victim's class", "random", "III: random key", "recognised"),
+        ("the victim's class", "estimated", "beyond: estimated key", "recognised"),
+        (ANY, "estimated", "beyond: estimated key", "beyond_any"),
     ],
 )
-def test_random_keys_must_stop_it_from_4096_dimensions_on(
-    tables: Tables, words: str, column: str, find_check: Callable[..., Check]
+def test_keys_must_stop_it_from_4096_dimensions_on(
+    tables: Tables, words: str, who: str, experiment: str, column: str, find_check: Callable[..., Check]
 ) -> None:
-    start = f"Samples recognised as {words}, random key of 4,096"
-    row = rows_where(tables["experiments"], experiment="III: random key", dimensions=4096)[0]
+    start = f"Samples recognised as {words}, {who} key of 4,096"
+    row = rows_where(tables["experiments"], experiment=experiment, dimensions=4096)[0]
     for value, holds in ((0.1, True), (0.11, False)):
         row[column] = value
         assert find_check(start).holds is holds
     assert not [check for check in PAPER.checks(tables) if "random key of 128" in check.name]
+
+
+def test_a_random_key_is_not_compared_with_another_one(tables: Tables) -> None:
+    names = [check.name for check in PAPER.checks(tables) if check.name.startswith(f"Samples recognised as {ANY}")]
+    assert names
+    assert all("estimated key of" in name for name in names)
 
 
 def test_keys_are_estimated_for_the_same_victims(plans: Plans, attacks: Callable[..., dict[str, GanAttack]]) -> None:

@@ -37,3 +37,24 @@ def test_a_guard_is_compared_with_noise_on_all_at_its_own_accuracy(
     for row in rows_where(found, defence=guard.NOISE):
         assert (row["gap"], row["compared"]) == (None, 0)
     assert all(check.holds for check in guard.checks(found))
+
+
+@pytest.mark.parametrize(("comparable", "measured"), [(1, False), (2, True)])
+def test_one_comparable_run_of_several_decides_nothing(
+    study: Study, answer: Callable[[Cell], Record], comparable: int, measured: bool
+) -> None:
+    [(name, plan)] = guard.plans(study).items()
+    records = []
+    for cell in plan.cells():
+        record = _answer(cell, answer)
+        # A guarded model that is better than any other has none to be compared with.
+        if cell.defence.kind == "layer_guard" and cell.seed >= study.seed + comparable:
+            readings = (Reading(name="accuracy", value=0.99), *record.readings[1:])
+            record = record.model_copy(update={"readings": readings})
+        records.append(record)
+    found = guard.rows(study, Records({name: records}))
+    for row in rows_where(found, defence=guard.GUARD):
+        assert row["compared"] == comparable
+        assert (row["gap"] is not None) is measured
+    words = {"not measured"} if not measured else {"holds"}
+    assert {check.word for check in guard.checks(found)} == words

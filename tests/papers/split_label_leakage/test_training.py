@@ -34,6 +34,9 @@ def test_leakage_with_protection_must_be_low(tables: Tables, layer: str, find_ch
 def test_a_higher_bound_must_leak_less(tables: Tables, find_check: Callable[..., Check]) -> None:
     check = find_check("Leak AUC(sumKL L=0.1)")
     assert check.value == pytest.approx(0.9 - 0.6)
+    weak = rows_where(tables["training"], layer="cut", defence="sumKL L=0.1")[0]
+    weak |= {"leak_auc": 0.62, "leak_auc_low": 0.55, "leak_auc_high": 0.69}
+    assert find_check("Leak AUC(sumKL L=0.1)").word == "undecided"
     tables["training"] = [row for row in tables["training"] if row["defence"] != "sumKL L=0.1"]
     assert find_check("Leak AUC(none)").value == pytest.approx(1 - 0.6)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from leaktight.core.errors import InvalidValue
-from leaktight.papers import Check, Order, Records, Tables
+from leaktight.papers import Check, Order, Paper, Records, Tables
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import CLAIM, rows_where
 from leaktight.papers.transformation_search import INITIAL, INTERVALS, OTHER, PAPER, PICTURES, TRANSFORMED
@@ -19,9 +19,9 @@ from leaktight.papers.transformation_search.scales import Study, study_of
 
 def test_each_claim_is_checked_once(tables: Tables) -> None:
     names = [check.name for check in PAPER.checks(tables)]
-    # Five of Table 1, six of Table 2, two of Table 3, three of Table 4; four correlations; Fig. 1, 3, 5 and twice 6; two
+    # Six of Table 1, six of Table 2, two of Table 3, four of Table 4; four correlations; Fig. 1, 3, 5 and twice 6; two
     # of the table `early`; the other network.
-    assert len(set(names)) == len(names) == 5 + 6 + 2 + 3 + 4 + 1 + 1 + 1 + 2 + 2 + 1
+    assert len(set(names)) == len(names) == 6 + 6 + 2 + 4 + 4 + 1 + 1 + 1 + 2 + 2 + 1
 
 
 def test_each_claim_of_the_page_is_judged_by_a_check(tables: Tables) -> None:
@@ -163,6 +163,45 @@ def test_a_claim_that_is_answered_well_holds(find_check: Callable[..., Check]) -
     ):
         assert find_check(start).holds
         assert not find_check(start).undecided
+
+
+@pytest.mark.parametrize(
+    ("start", "table", "where"),
+    [
+        ("PSNR above chance(none) - that(hybrid) in dB, CIFAR10", "policies", {}),
+        ("PSNR above chance(none) - that(hybrid) in dB by SGD+COS", "attacks", {"attack": "SGD+COS"}),
+        ("Transfer: PSNR above chance(none)", "transfer", {}),
+    ],
+)
+def test_an_attack_that_fails_without_a_policy_says_nothing_of_one(
+    tables: Tables,
+    start: str,
+    table: str,
+    where: dict[str, str],
+    find_check: Callable[..., Check],
+    put: Callable[..., None],
+) -> None:
+    put(rows_where(tables[table], policy="none", **where), "psnr_above_chance", -0.1)
+    assert find_check(start).word == "not measured"
+    assert find_check("PSNR above chance(none) - that(hybrid) in dB by Adam+L1").holds
+
+
+def test_random_policies_must_leave_an_attack_that_works(
+    tables: Tables, find_check: Callable[..., Check], put: Callable[..., None]
+) -> None:
+    start = "PSNR above chance(random) in dB: random policies do not stop the attack, CIFAR10"
+    random = rows_where(tables["policies"], policy="random")
+    put(random, "psnr_above_chance", 0.5)
+    assert find_check(start).holds
+    put(random, "psnr_above_chance", -0.5)
+    assert not find_check(start).holds
+
+
+def test_the_headline_is_judged_by_table_1_alone(paper: Paper[Any], tables: Tables) -> None:
+    claim = paper.summary.claims[0]
+    assert [check.name for check in claim.among(paper.checks(tables))] == [
+        "PSNR above chance(none) - that(hybrid) in dB, CIFAR10, LeNet"
+    ]
 
 
 def test_gaps_never_hold(answered: Callable[..., Records], setup: Any) -> None:

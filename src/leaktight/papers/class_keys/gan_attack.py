@@ -71,8 +71,11 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         for words, experiment in ((RANDOM, WITH_RANDOM), (ESTIMATED, WITH_ESTIMATED)):
             for row in rows_where(own, experiment=experiment):
                 dimensions = number(row, "dimensions") or 0
+                who = f"{words} of {dimensions:,.0f}, {name}"
                 if dimensions >= LONG:
-                    verdicts += audits.check_stopped(row, f"{words} of {dimensions:,.0f}, {name}")
+                    verdicts.append(audits.check_stopped(row, who))
+                if dimensions >= LONG and experiment == WITH_ESTIMATED:
+                    verdicts.append(audits.check_any(row, who))
     return verdicts
 
 

@@ -56,7 +56,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             words = f"Samples recognised as the victim's class, {crowd} on the plain framework, {row['data_set']}"
             verdicts.append(at_least(words, reading_of(row, "recognised"), audits.LEAKS))
         else:
-            verdicts += audits.check_stopped(row, f"{crowd} with random keys, {row['data_set']}")
+            verdicts.append(audits.check_stopped(row, f"{crowd} with random keys, {row['data_set']}"))
     return verdicts
 
 

@@ -47,7 +47,9 @@ from leaktight.papers.paper import Paper
 INTERVALS = (
     "Intervals are over training runs where there are two or more seeds; of one run alone, that of an AUC is over "
     "messages, that of V-information over attackers on the same messages, and that of sensitivity over examples. "
-    "Intervals and p-values of R take layers for independent pairs, as the paper does, which they are not."
+    "Intervals and p-values of R take layers for independent pairs, as the paper does, which they are not. Columns "
+    "that end in `lead` compare the best layer at or next to the first fully connected one with the best other one, "
+    "run by run; which two these are follows from their means. In AlexNet three of five layers are there."
 )
 FLAGS = (
     "The attributes of these faces are flags made by a machine, of which several or none may be set: classes are faces "

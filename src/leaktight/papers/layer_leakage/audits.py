@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import Any, Literal
 
 from leaktight.attacks.property_inference import PropertyInference
-from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
@@ -16,12 +16,12 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.learning.schedule import ByProperty
 from leaktight.metrics import PropertyAuc
 from leaktight.papers.check import Check, above
-from leaktight.papers.comparison import difference, highest
+from leaktight.papers.comparison import difference
 from leaktight.papers.layer_leakage.networks import CONVOLUTIONAL, NETWORKS, first_linear, layers_of, short_name
 from leaktight.papers.layer_leakage.scales import Study, Subject
 from leaktight.papers.paper import Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, groups, number, over_runs, reading_of
+from leaktight.papers.row import Row, columns, groups, over_runs, over_seeds, value_at
 from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInformation
 
@@ -35,6 +35,8 @@ PARTICIPANTS = 2
 _FLOAT = 4
 AUC, V_INFORMATION, JACOBIAN = "property_auc", "v_information", "sensitivity"
 NORMS = {"F": "sensitivity_f", "1": "sensitivity_1", "infinity": "sensitivity_inf"}
+LEAD = "_lead"
+"""How the columns end that say how far the layers near the first fully connected one are ahead of all others."""
 KEYS = ("data_set", "task", "property", "network", "layer")
 """The columns that name a layer."""
 STRONG, MODERATE = 0.9, 0.5
@@ -158,6 +160,15 @@ def leak_columns(
     }
 
 
+def leak_leads(records: Records, subject: Subject, network: str, layer: str, part: str = LEAK) -> Row:
+    """Return how far layers near the first fully connected one are ahead, by the attack and by V-information."""
+    wanted = {AUC: (FOREST, AUC), V_INFORMATION: (V_FOREST, f"{V_INFORMATION}_random_forest")}
+    row: Row = {}
+    for column, (probe, name) in wanted.items():
+        row |= lead_columns(column, records, subject, part, network, probe, name, layer)
+    return row
+
+
 def sensitivity_columns(records: Records, subject: Subject, network: str, layer: str, name: str = NORMS["F"]) -> Row:
     """Return the sensitivity of a layer by a norm."""
     return measured_columns(JACOBIAN, records, subject, MODEL, network, SENSITIVITY, name, layer)
@@ -182,6 +193,44 @@ def measured_columns(
     return over_runs(column, runs.readings(name, layer=layer).values())
 
 
+def lead_columns(
+    column: str, records: Records, subject: Subject, part: str, network: str, probe: str, name: str, layer: str
+) -> Row:
+    """Return how far the best layer near the first fully connected one is ahead of the best other one, as columns.
+
+    It stands at that first layer of networks with convolutions, and nowhere else. Which two are compared follows from
+    their means over training runs. They are compared run by run; of one run alone, as if they were independent.
+
+    Args:
+        column: the name of the columns, but for their end.
+        records: what was measured.
+        subject: what was learned and what was private.
+        part: which of its audits.
+        network: on which network, by name.
+        probe: by its label in the plan.
+        name: the reading's.
+        layer: of the row, as messages name it.
+    """
+    layers = layers_of(NETWORKS[network])
+    if network not in CONVOLUTIONAL or layer != layers[first_linear(network)]:
+        return columns(f"{column}{LEAD}", None)
+    runs = records.where(audit_name(subject, part), label=probe, model=NETWORKS[network]).done
+    each = {number: runs.readings(name, layer=one) for number, one in layers.items()}
+    if not all(each.values()):
+        return columns(f"{column}{LEAD}", None)
+    near, far = (
+        max(
+            (readings for number, readings in each.items() if _is_near(number, network) is close),
+            key=lambda readings: fmean(reading.value for reading in readings.values()),
+        )
+        for close in (True, False)
+    )
+    both = [(reading, far[seed]) for seed, reading in near.items() if seed in far]
+    if len(both) == 1:
+        return columns(f"{column}{LEAD}", difference(*both[0]))
+    return over_seeds(f"{column}{LEAD}", [one.value - other.value for one, other in both])
+
+
 def layer_sizes(records: Records, subject: Subject, network: str) -> dict[str, int]:
     """Return how many parameters each layer has, as the measured runs say it."""
     runs = records.where(audit_name(subject, LEAK), label=REST, model=NETWORKS[network]).done
@@ -204,17 +253,14 @@ def check_places(rows: Sequence[Row], column: str, words: str, *keys: str) -> li
     for place, own in groups(rows, *keys):
         if place[-1] not in CONVOLUTIONAL:
             continue
-        near, far = _near_and_far(own, column, first_linear(place[-1]))
         name = f"{words}(best layer at or next to the first linear one) - {words}(best other layer), {', '.join(place)}"
-        checks.append(above(name, difference(highest(near), highest(far)), 0))
+        checks.append(above(name, value_at(own, f"{column}{LEAD}", layer=first_linear(place[-1])), 0))
     return checks
 
 
-def _near_and_far(rows: Sequence[Row], column: str, first: int) -> tuple[list[Reading | None], ...]:
-    return tuple(
-        [reading_of(row, column) for row in rows if (abs((number(row, "layer") or 0) - first) <= 1) is close]
-        for close in (True, False)
-    )
+def _is_near(number: int, network: str) -> bool:
+    """Return whether a layer is the first fully connected one, or next to it."""
+    return abs(number - first_linear(network)) <= 1
 
 
 def _during(

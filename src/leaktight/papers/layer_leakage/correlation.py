@@ -52,11 +52,11 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         for row in rows_where(rows, measure="V-information")
     ]
     for row in rows_where(rows, measure="sensitivity"):
-        name = f"R(sensitivity, property AUC), {_scope(row)}"
+        name, r = "R(sensitivity, property AUC)", reading_of(row, "r")
         if row["network"] in CONVOLUTIONAL:
-            verdicts.append(above(name, reading_of(row, "r"), MODERATE))
+            verdicts.append(above(f"{name}, {_scope(row)}", r, MODERATE))
         elif row["network"] != ALL:
-            verdicts.append(at_most(name, reading_of(row, "r"), MODERATE))
+            verdicts.append(at_most(f"{name} without convolutions, {_scope(row)}", r, MODERATE))
     return verdicts
 
 

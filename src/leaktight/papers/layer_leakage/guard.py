@@ -27,11 +27,14 @@ from leaktight.plans.plan import Grid, Plan
 NONE, NOISE, GUARD, SEALED = "none", "noise on all layers", "noise on some layers", "sealed layers"
 GAP = "gap"
 """The AUC of a defence less that of noise on all layers at the same accuracy."""
+LEAST = 2
+"""In how many training runs a defence must be comparable for a gap to be given, where there are several."""
 NOTE = (
     "The table `guard` is ours. Layers are ranked by a small shadow attack on public data (`public` of `layer_guard`), "
     "and the attacker knows the defence and models it. `gap` compares with noise on all layers in the same training "
     "runs, by a straight line between the two strengths whose accuracies lie next to its own; beyond the strongest and "
-    "the weakest there is nothing to compare with."
+    "the weakest there is nothing to compare with. `compared` counts the runs in which there is; where it is one of "
+    "several, no gap is given."
 )
 
 
@@ -112,7 +115,9 @@ def rows(study: Study, records: Records) -> list[Row]:
         }
         gaps = [_gap(seed, accuracies[seed].value, aucs[seed].value, plain) for seed in accuracies if seed in aucs]
         compared = [gap for gap in gaps if gap is not None] if setting.kind in (GUARD, SEALED) else []
-        rows.append({**row, **over_seeds(GAP, compared), "compared": len(compared)})
+        # One training run of several says nothing of the others, and would stand there without an interval.
+        enough = compared if len(compared) >= min(LEAST, study.seeds) else []
+        rows.append({**row, **over_seeds(GAP, enough), "compared": len(compared)})
     return rows
 
 

@@ -37,6 +37,7 @@ def rows(study: Study, records: Records) -> list[Row]:
             **audits.leak_columns(records, subject, network, layer),
             **audits.sensitivity_columns(records, subject, network, layer),
             **audits.accuracy_columns(records, subject, audits.LEAK, network, audits.FOREST),
+            **audits.leak_leads(records, subject, network, layer),
         }
         for subject in study.subjects
         for network in study.networks
@@ -45,8 +46,10 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether the first fully connected layer has most V-information."""
-    return audits.check_places(rows, audits.V_INFORMATION, "V-information", "data_set", "task", "property", "network")
+    """Ask whether the first fully connected layer has most V-information, and tells an attack most."""
+    keys = ("data_set", "task", "property", "network")
+    measures = {audits.V_INFORMATION: "V-information", audits.AUC: "Property AUC"}
+    return [check for column, words in measures.items() for check in audits.check_places(rows, column, words, *keys)]
 
 
 EXPERIMENT = Experiment(

@@ -28,7 +28,12 @@ def rows(study: Study, records: Records) -> list[Row]:
     rows: list[Row] = []
     for network in study.mixed_on:
         measured: list[Row] = [
-            {**place, "share": study.mixed, **audits.leak_columns(records, subject, network, layer, part=audits.MIXED)}
+            {
+                **place,
+                "share": study.mixed,
+                **audits.leak_columns(records, subject, network, layer, part=audits.MIXED),
+                **audits.leak_leads(records, subject, network, layer, audits.MIXED),
+            }
             for subject in study.subjects
             for place, layer in audits.places(subject, network)
         ]

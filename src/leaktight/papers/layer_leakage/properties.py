@@ -46,6 +46,7 @@ def rows(study: Study, records: Records) -> list[Row]:
             {
                 **place,
                 **audits.leak_columns(records, subject, network, layer),
+                **audits.leak_leads(records, subject, network, layer),
                 **audits.sensitivity_columns(records, main[0], network, layer),
                 OTHER: _information(measured, other, place) if other else None,
             }
@@ -59,8 +60,11 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether every property leaks most at the first fully connected layer."""
-    return audits.check_places(rows, audits.AUC, "Property AUC", "data_set", "task", "property", "network")
+    """Ask whether every property leaks most at the first fully connected layer.
+
+    One of them is a subject of the table `layers` too, so that these have a name of their own.
+    """
+    return audits.check_places(rows, audits.AUC, "Property AUC in Fig. 7", "data_set", "task", "property", "network")
 
 
 def _information(rows: Sequence[Row], subject: Subject, place: Row) -> float | None:

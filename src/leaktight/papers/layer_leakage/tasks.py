@@ -39,6 +39,7 @@ def rows(study: Study, records: Records) -> list[Row]:
             **audits.measured_columns(
                 "share", records, subject, audits.MODEL, network, audits.SENSITIVITY, name, layer
             ),
+            **audits.lead_columns("share", records, subject, audits.MODEL, network, audits.SENSITIVITY, name, layer),
             **audits.accuracy_columns(records, subject, audits.MODEL, network, audits.SENSITIVITY),
         }
         for subject in (*study.subjects, *study.tasks)

@@ -9,13 +9,12 @@ from leaktight.core.probe import Attempt, Probe
 from leaktight.learning.federated import Federated
 from leaktight.models.mlp import MLP
 from leaktight.papers.check import Check, at_most
-from leaktight.papers.comparison import highest
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.polarization_network import audits
 from leaktight.papers.polarization_network.mechanisms import spn
 from leaktight.papers.polarization_network.scales import PARTICIPANTS, Study
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, columns, reading_of, rows_where
+from leaktight.papers.row import Row, columns, number, rows_where
 from leaktight.probes import HeadFeatures
 
 STRENGTHS = (0.1, 1.0, 100.0)
@@ -30,7 +29,8 @@ MOST = {IMAGES: 0.01, FEATURES: 0.01, LABELS: 0.0}
 """Up to which error something is taken to be read exactly."""
 NOTE = (
     "What polarization leaves open is read without any search, at strengths far beyond the paper's: an error of 0 is "
-    "exact. These checks hold where the defence's docstring is right about what it does not do."
+    "exact. These checks hold where the defence's docstring is right about what it does not do. They are of the "
+    "messages that were read: no interval for others would end at exactly 0."
 )
 
 
@@ -80,16 +80,21 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether each of them is read exactly at every strength."""
+    """Ask whether each of them was read exactly at every strength, of all messages that were tried."""
     focus = audits.focus_of(rows)
     return [
         at_most(
             f"Left open by SPN: error of {what}, the worst of alpha2 {', '.join(f'{a:g}' for a in STRENGTHS)}, {focus}",
-            highest([reading_of(row, "error") for row in rows_where(rows, data_set=focus, left_open=what)]),
+            _largest([number(row, "error") for row in rows_where(rows, data_set=focus, left_open=what)]),
             MOST[what],
         )
         for what in READINGS
     ]
+
+
+def _largest(errors: Sequence[float | None]) -> float | None:
+    """Return the largest number; None with a gap, or of nothing."""
+    return None if None in errors else max((error for error in errors if error is not None), default=None)
 
 
 def _audit(study: Study, part: str) -> str:

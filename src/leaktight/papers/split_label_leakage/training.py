@@ -7,9 +7,10 @@ from statistics import fmean, median
 
 from leaktight.core.metric import Reading
 from leaktight.papers.check import Check, above, at_least, at_most
+from leaktight.papers.comparison import difference
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, number, over_seeds, rows_where, value_at
+from leaktight.papers.row import Row, claims, groups, over_seeds, reading_of, rows_where, value_at
 from leaktight.papers.split_label_leakage.audits import TAIL, chance, leak_readings, leak_values, plan_leaks, utility
 from leaktight.papers.split_label_leakage.mechanisms import NONE, NORM, PROTECTED, sumkl
 from leaktight.papers.split_label_leakage.scales import Study
@@ -94,10 +95,10 @@ def _order(rows: Sequence[Row], name: str) -> Check:
     cut = rows_where(rows, layer=CUT)
     protected = [row for row in cut if row["defence"] != NONE]
     first = protected[0] if len(protected) > 1 else next(iter(rows_where(cut, defence=NONE)), {})
-    ends = [number(row, "leak_auc") for row in (first, protected[-1] if protected else {})]
+    ends = (reading_of(row, "leak_auc") for row in (first, protected[-1] if protected else {}))
     weak = first.get("defence", NONE)
-    value = None if ends[0] is None or ends[1] is None else ends[0] - ends[1]
-    return above(f"Leak AUC({weak}) - leak AUC({PROTECTED}), norm attack, cut layer, {name}", value, 0)
+    gap = difference(*ends)
+    return above(f"Leak AUC({weak}) - leak AUC({PROTECTED}), norm attack, cut layer, {name}", gap, 0)
 
 
 EXPERIMENT = Experiment(

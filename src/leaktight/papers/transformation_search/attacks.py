@@ -8,7 +8,7 @@ from leaktight.core.probe import Probe
 from leaktight.papers.check import Check, above
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, value_at
+from leaktight.papers.row import Row, claims, groups, rows_where
 from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
 from leaktight.papers.transformation_search.scales import CIFAR100, RESNET, VARIANTS, Study
@@ -29,6 +29,10 @@ NUMBERS: list[Row] = [
     for attack, both in TABLE_2.items()
     for policy, psnr in zip((NONE, HYBRID), both, strict=True)
 ]
+FAILED = (
+    "Of the six attacks in the table `attacks`, those that are no better than chance without a policy say nothing of "
+    "the hybrid: their checks have no number."
+)
 PUBLISHED = [*NUMBERS, *claims(("The hybrid lowers PSNR under all six attacks, by 2.1 to 6.3 dB.", "5.3, Table 2"))]
 
 
@@ -70,11 +74,11 @@ def cells(study: Study, records: Records, probe: str) -> Records:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether the hybrid lowers PSNR under each attack."""
+    """Ask whether the hybrid lowers PSNR under each attack that works without a policy."""
     return [
         above(
             f"PSNR above chance(none) - that(hybrid) in dB by {attack}, {', '.join(place)}",
-            value_at(own, "above_chance_drop", attack=attack, policy=HYBRID),
+            audits.drop_with(rows_where(own, attack=attack), HYBRID),
             0,
         )
         for place, own in groups(rows, *audits.PLACE)
@@ -93,4 +97,5 @@ EXPERIMENT = Experiment(
     rows=rows,
     published=PUBLISHED,
     checks=checks,
+    notes=lambda study: [FAILED],
 )

@@ -178,6 +178,15 @@ def gain_over_chance(rows: Sequence[Row]) -> Reading | None:
     return value_at(rows, ABOVE, policy=NONE)
 
 
+def drop_with(rows: Sequence[Row], policy: str) -> Reading | None:
+    """Return by how much a policy lowers what the attack adds to the best answer that needs no gradient.
+
+    None where the attack adds nothing without a policy either: it fails then, whatever becomes of images.
+    """
+    gain = gain_over_chance(rows)
+    return value_at(rows, "above_chance_drop", policy=policy) if gain is not None and gain.value > 0 else None
+
+
 def _sgd(study: Study, subject: Subject, rounds: int) -> Optimiser:
     settings: dict[str, Any] = {
         "learning_rate": subject.learning_rate,

@@ -10,7 +10,6 @@ import typer
 
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
-from leaktight.cli.own_model import set_own
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
@@ -211,7 +210,7 @@ def at_a_glance(plan: Plan, folder: Path, device: str | None) -> str:
     from leaktight.core.display import join_words
     from leaktight.core.temporary import private_temporary
     from leaktight.findings.summary import summarise
-    from leaktight.plans.glance import glance
+    from leaktight.plans.presets import glance
     from leaktight.running import run
     from leaktight.running.store import STORE_FILE
 
@@ -284,6 +283,7 @@ def choose_plan(
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from
     from leaktight.models import from_text as model_from
+    from leaktight.models.text import set_own
     from leaktight.plans import quick, read_plan, standard
 
     if file is not None and preset is not None:

@@ -85,8 +85,7 @@ def layers(
     from leaktight.core.record import Status
     from leaktight.findings.layer_file import LAYERS_FILE, write_layers
     from leaktight.findings.layer_risk import asked_in, layer_rows
-    from leaktight.findings.layer_setup import setup_sentences
-    from leaktight.findings.layer_words import layer_sentences
+    from leaktight.findings.layer_words import layer_sentences, setup_sentences
     from leaktight.models import from_text
     from leaktight.plans.layer_study import LayerStudy
     from leaktight.report import write_layer_report

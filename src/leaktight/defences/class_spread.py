@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from leaktight.core.local import Memory
-from leaktight.defences.cut_gradient import Rows
+from leaktight.defences.cut_gradient import Rows, scratch
 from leaktight.defences.divergence import Classes
-from leaktight.defences.scratch_memory import scratch
 
 # Below this part of the mean square, the variance is lost in the rounding of single precision.
 CANCELLED = 0.01

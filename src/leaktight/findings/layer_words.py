@@ -1,4 +1,4 @@
-"""Layer words: which layers give most away by themselves, and whether cheap measures point at them, in sentences."""
+"""Layer words: what a layer study asks, which layers give most away, and whether cheap measures point at them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from leaktight.findings.layer_risk import (
     Correlation,
     LayerRow,
     is_paired,
+    question_in,
     riskiest,
     sealing_measure,
     sealings,
 )
+from leaktight.plans.layer_study import INFERENCE, LayerStudy
 
 SIGNIFICANT = 0.05
 CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
@@ -182,6 +184,35 @@ def _numbers(reading: Reading) -> str:
 def _ends(reading: Reading) -> list[float]:
     known = reading.low is not None and reading.high is not None
     return [value for value in (reading.value, reading.low, reading.high) if value is not None][: 3 if known else 1]
+
+
+def setup_sentences(study: LayerStudy) -> list[str]:
+    """Say what a study asks, on which messages, and what its attacker was given.
+
+    Args:
+        study: what is measured.
+
+    Example:
+        >>> from leaktight.data import Parity
+        >>> from leaktight.models import MLP
+        >>> setup_sentences(LayerStudy(data=Parity(), model=MLP()))[0][:83]
+        'Asked is whether the examples behind a message have the property `6 or more`, and, '
+    """
+    data = study.data.load()
+    questions = map(question_in, study.plans()[INFERENCE].scenarios.values())
+    what = "all of its examples" if study.share == 1 else f"a share of {study.share:g} of its examples"
+    alike = " Batches of both kinds have labels alike." if study.matched else ""
+    sent = f"updates of {study.local_steps} local steps" if study.local_steps > 1 else "gradients"
+    known = "their labels are known"
+    if data.test.properties is not None:
+        known += f", and which of them have the property ({int((data.test.properties == 1).sum())} do)"
+    return [
+        f"Asked is whether the examples behind a message {', and, apart, whether they '.join(questions)}.",
+        f"In one of two rounds, drawn at random, {what} have what is asked for; in the other none has.{alike}",
+        f"The attacker sits at the server and sees the {sent} of each of {study.participants} participants, and all "
+        f"parameters handed out. It is given the {len(data.test)} test examples as public ones: {known}.",
+        "The data is dealt out evenly, so that every participant has examples with the property and without.",
+    ]
 
 
 def together(found: Sequence[Correlation]) -> list[str]:

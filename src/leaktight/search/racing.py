@@ -12,8 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from leaktight.search.candidates import Candidate
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, choose
 from leaktight.search.score_task import blocks
 
 LEVEL = 0.99

@@ -23,8 +23,7 @@ from leaktight.running.processes import start_pool
 from leaktight.running.scheduler import Step
 from leaktight.running.store import lock_file
 from leaktight.running.worker_pool import Workers
-from leaktight.search.candidates import Candidate, Indices, draw_candidates
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, Indices, choose, draw_candidates
 from leaktight.search.journal import Journal
 from leaktight.search.material import material, semi_train
 from leaktight.search.measurement import Measurement, Progress

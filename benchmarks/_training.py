@@ -26,7 +26,7 @@ def training_rows(repeats: int) -> list[Row]:
     """Measure steps of both in turn, on the same rows in the same order; the median of each counts."""
     rows = []
     for batch, steps in ((256, 40), (4096, 5), (65_536, 1)):
-        both = dict(zip(("split", "joint"), _trainings(batch), strict=True))
+        both = dict(zip(("split", "joint"), _steps(batch), strict=True))
         spent: dict[str, list[float]] = {name: [] for name in both}
         # The first round warms both up.
         for number in range(repeats + 1):
@@ -47,7 +47,7 @@ def _seconds(work: Callable[[], None], times: int) -> float:
     return time.perf_counter() - start
 
 
-def _trainings(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
+def _steps(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return one training step of two parties and one of a joint loop, both from the same weights.
 
     The model is Wide & Deep, for rows like Criteo's.

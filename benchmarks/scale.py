@@ -82,7 +82,7 @@ class Units:
 class Shape:
     """An audit as the simulation sees it: training runs, and so many equal cells that wait for each."""
 
-    trainings: int
+    runs: int
     training: float
     cells: int
     cell: float
@@ -103,7 +103,7 @@ def simulate(shape: Shape, workers: int, scheduler: float, start: float) -> floa
     """
     free = [start] * workers
     heapq.heapify(free)
-    ready: list[tuple[float, float, int]] = [(0.0, shape.training, shape.cells) for _ in range(shape.trainings)]
+    ready: list[tuple[float, float, int]] = [(0.0, shape.training, shape.cells) for _ in range(shape.runs)]
     heapq.heapify(ready)
     written = 0.0
     while ready:
@@ -154,12 +154,10 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
     plan = plan_of(2, iterations, rounds, victims)
     cell = _first_measurement(plan)
     with tempfile.TemporaryDirectory() as folder:
-        trainings = TrainingCache(Path(folder))
-        specs = [
-            trainings.spec(_first_measurement(plan_of(2, iterations, times * rounds, victims))) for times in (0, 1, 9)
-        ]
+        cache = TrainingCache(Path(folder))
+        specs = [cache.spec(_first_measurement(plan_of(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
         # The first one warms up; of the others, what both take is the data, the model and its test.
-        _, short, long = (seconds(partial(trainings.get, spec)) for spec in specs)
+        _, short, long = (seconds(partial(cache.get, spec)) for spec in specs)
         round_cost = max(0.0, long - short) / (8 * max(1, rounds) * PARTICIPANTS)
         with start_pool(1, audit_setup(Path(folder))) as here:
             attacked = []
@@ -178,7 +176,7 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
 
             def record() -> None:
                 for one in many:
-                    trainings.spec(one.cell)
+                    cache.spec(one.cell)
                     store.write(one)
 
             scheduler = seconds(record) / max(1, len(many))
@@ -220,9 +218,9 @@ def check_simulation(cells: int, iterations: int, rounds: int, victims: int) -> 
     one, records = run_audit(plan, 1)
     two, _ = run_audit(plan, 2)
     spent = [record.seconds for record in records]
-    trainings = len({(record.cell.scenario.key, record.cell.defence.key) for record in records})
-    training = max(0.0, one - sum(spent)) / trainings
-    shape = Shape(trainings, training, round(len(spent) / trainings), statistics.fmean(spent))
+    runs = len({(record.cell.scenario.key, record.cell.defence.key) for record in records})
+    training = max(0.0, one - sum(spent)) / runs
+    shape = Shape(runs, training, round(len(spent) / runs), statistics.fmean(spent))
     start = audit_units(iterations, rounds, victims)[3]
     predicted = simulate(shape, 2, 0.0, start)
     return [
@@ -246,9 +244,9 @@ def audit_table(units: Units, clients: Sequence[int] = (100, 1000), machines: Se
         alone = simulate(shape, CORES, units.scheduler, units.start)
         for number in machines:
             hours = simulate(shape, CORES * number, units.scheduler, units.start)
-            cells = shape.trainings * per_training
+            cells = shape.runs * per_training
             lines.append(
-                f"| {count:,} | {number} | {CORES * number:,} | {shape.trainings} | {cells:,} | {hours / 3600:.2f} | "
+                f"| {count:,} | {number} | {CORES * number:,} | {shape.runs} | {cells:,} | {hours / 3600:.2f} | "
                 f"{alone / hours:.1f}x |"
             )
     return lines

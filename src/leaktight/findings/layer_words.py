@@ -68,7 +68,7 @@ def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
         'For the examples: By itself head has the highest PSNR (30.0 dB).'
     """
     found = [
-        f"For {measure.noun}: {most_telling(rows, _asked(measure, asked), measure.ranks[:2])}"
+        f"For {measure.noun}: {most_telling(rows, _question(measure, asked), measure.ranks[:2])}"
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.ranks[:2])
     ]
@@ -108,7 +108,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if part >= 0.01 * whole else "less than 1 %"
 
 
-def _asked(measure: LayerMeasure, asked: str) -> str:
+def _question(measure: LayerMeasure, asked: str) -> str:
     """Return what an attack asks of the examples: of the private property, what it is, where somebody says it."""
     return asked if asked and measure.of_property else measure.asked
 

@@ -122,12 +122,12 @@ class LayerStudy(Value):
         }
         return Plan(
             title="Where the leak sits",
-            scenarios={name: self._watched(source) for name, source in sources.items()},
+            scenarios={name: self._scenario(source) for name, source in sources.items()},
             probes=probes,
             grid=Grid(batch_sizes=(self.batch_size,), stages=("training",), seeds=(self.seed,), victims=self.messages),
         )
 
-    def _watched(self, source: Source) -> Federated:
+    def _scenario(self, source: Source) -> Federated:
         schedule = ByProperty(share=self.share, matched=self.matched)
         protocol = FedAvg(optimiser=_OPTIMISER, local_steps=self.local_steps) if self.local_steps > 1 else None
         settings = {} if protocol is None else {"protocol": protocol}

@@ -144,7 +144,7 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     if not best:
         raise InvalidValue(
             f"None of {settings.candidates * DRAWS} candidates has a better privacy score than images as they are, an "
-            f"accuracy score of at least {settings.threshold * base:.4g}{_asked(settings)}. Raise the threshold"
+            f"accuracy score of at least {settings.threshold * base:.4g}{_cost_clause(settings)}. Raise the threshold"
             f"{' or the loss' if settings.trained else ''}, or train on images as they are."
         )
     return Result(
@@ -161,7 +161,7 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     )
 
 
-def _asked(settings: Search) -> str:
+def _cost_clause(settings: Search) -> str:
     return f", and costs at most {settings.loss:.0%} of accuracy in brief training" if settings.trained else ""
 
 

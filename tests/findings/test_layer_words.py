@@ -37,8 +37,7 @@ def test_all_alike():
     said = most_telling([row("conv1", value=0.86), row("linear1", value=0.9)])
     assert said == (
         "Every layer by itself tells whether the examples behind a message have the private property, and none stands out: "
-        "the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 "
-        "to 0.95)."
+        "the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 to 0.95)."
     )
 
 
@@ -46,8 +45,7 @@ def test_none_better_than_guessing():
     said = most_telling([row("conv1", value=0.51), row("linear1", value=0.53)])
     assert said == (
         "No layer by itself tells whether the examples behind a message have the private property measurably better "
-        "than "
-        "guessing: the highest is linear1 (property AUC 0.53, 0.48 to 0.58)."
+        "than guessing: the highest is linear1 (property AUC 0.53, 0.48 to 0.58)."
     )
 
 

@@ -71,7 +71,9 @@ def load_object(reference: str) -> Any:
     for part in attribute.split("."):
         inner = getattr(target, part, _MISSING)
         if inner is _MISSING:
-            raise InvalidValue(f"{_describe(target, name)} has no `{part}`. {did_you_mean(part, _own_names(target, name))}")
+            raise InvalidValue(
+                f"{_describe(target, name)} has no `{part}`. {did_you_mean(part, _own_names(target, name))}"
+            )
         target = inner
     return target
 

@@ -109,7 +109,7 @@ def survivors(scores: Mapping[Candidate, Tensor], count: int, least: int = 0) ->
     Args:
         scores: of each candidate, on the same images.
         count: how many will be chosen.
-        least: how many go on in any case.
+        least: how many stay in any case.
     """
     ranked = by_mean(scores)
     best = choose(ranked, count)

@@ -24,28 +24,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from leaktight.core.draws import PublicSeed
 from leaktight.core.threads import cores, rest_soon
 
 rest_soon()  # torch reads it when it is imported
 
 import torch
 from _rows import Row, parser, show
+from _training import two_parties
 
 from leaktight import plans, running
-from leaktight.core.local import Local
-from leaktight.core.random import stream
 from leaktight.core.record import Cell, Record
-from leaktight.data import Columns
-from leaktight.learning import FeatureParty, LabelParty, Order
-from leaktight.models import WideDeep, halves
 from leaktight.running.audit_task import AuditTask
 from leaktight.running.audit_worker import audit_setup
 from leaktight.running.processes import start_pool
 from leaktight.running.store import Store
 from leaktight.running.training_cache import TrainingCache
 
-NUMBERS, WORDS, BUCKETS = 13, 26, 1000
 DEFENCES, ROUNDS, ITERATIONS, SEEDS = 4, 100, 300, 3
 MACHINES = (1, 4, 16, 64, 256)
 CORES = 8
@@ -185,16 +179,8 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
 
 def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
     """Measure what each party does for a row, what crosses the wire for it, and what both hold of it."""
-    columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
-    rng, count = stream(0, "rows"), 2 * batch
-    numbers, ids = (
-        torch.randn(count, NUMBERS, generator=rng),
-        torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng),
-    )
-    rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
-    made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
-    feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
-    label = LabelParty(made.top, labels, Order(count, batch, 0), Local("label-party", 0), made.shape, numbers)
+    both = two_parties(batch)
+    feature, label = both.feature, both.label
     message = feature.respond(label.opening())
     spent: dict[str, list[float]] = {"feature": [], "label": []}
     crossed = 0.0
@@ -206,10 +192,10 @@ def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
         spent["label"].append(middle - start)
         spent["feature"].append(time.perf_counter() - middle)
         crossed = sum(t.numel() * t.element_size() for one in (message, gradient) for t in one.tensors.values()) / batch
-    held = sum(t.numel() * t.element_size() for t in (rows, numbers, labels)) / count
+    memory = sum(t.numel() * t.element_size() for t in (both.rows, both.numbers, both.labels)) / len(both.rows)
     orders = 2 * torch.empty(0, dtype=torch.long).element_size()
     by_row = {name: statistics.median(times[1:] or times) / batch for name, times in spent.items()}
-    return by_row["feature"], by_row["label"], crossed, held + orders
+    return by_row["feature"], by_row["label"], crossed, memory + orders
 
 
 def check_simulation(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]:

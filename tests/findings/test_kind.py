@@ -81,7 +81,7 @@ def knowledge_in(path, tree):
                     f"imports the reading {value}" for value in values if isinstance(value, str) and value in names
                 )
                 metrics = [value for value in values if isinstance(value, type) and issubclass(value, Metric)]
-                if module_of(path).split(".")[1] in TELLERS:
+                if path.relative_to(SOURCE).parts[0] in TELLERS:
                     yield from (f"imports the metric {one.__name__}" for one in metrics if names & set(one.quantities()))
         if isinstance(node, ast.Constant) and id(node) not in texts and node.value in names:
             yield f"names the reading {node.value} in line {node.lineno}"

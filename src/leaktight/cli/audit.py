@@ -267,8 +267,8 @@ def hints_of(records: Sequence[Record], redact: bool) -> list[str]:
 
     pictured = [kind.pictured for kind in leak_kinds() if kind.pictured]
     images = any(record.reading(name) for record in records for name in pictured)
-    held = "shows private images" if images else "may hold private values"
-    return [] if redact else [f"It {held}; --redact leaves them out."]
+    content = "shows private images" if images else "may hold private values"
+    return [] if redact else [f"It {content}; --redact leaves them out."]
 
 
 def choose_plan(

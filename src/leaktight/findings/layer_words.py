@@ -87,9 +87,9 @@ def sealing_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
     if measure is None or not steps:
         return []
     first, total = steps[0], steps[-1].bytes
-    told = f"what the other layers tell of {measure.noun}"
+    content = f"what the other layers tell of {measure.noun}"
     sentences = [
-        f"If {first.layer} alone is sealed ({_share(first.bytes, total)} of the parameters), {told} is "
+        f"If {first.layer} alone is sealed ({_share(first.bytes, total)} of the parameters), {content} is "
         f"{_show(measure.named(REMAINING), first.remaining)}."
     ]
     enough = next((step for step in steps[:-1] if not step.remaining.beats_chance()), None)
@@ -135,17 +135,17 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     top, best = first[0].readings[name], first[0].layer
     measure = _measure_of(name)
     asks = measure is not None and bool(measure.asked)
-    told = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
+    phrase = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
     if top.chance is not None and top.low is not None and not top.beats_chance():
         what = (
-            f"{told} measurably better than guessing"
+            f"{phrase} measurably better than guessing"
             if asks
             else f"has a {title_of(name)} above chance in all repetitions"
         )
         return f"No layer by itself {what}: the highest is {best} ({_show(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
         every = (
-            f"Every layer by itself {told if asks else 'lies above chance'}, and none"
+            f"Every layer by itself {phrase if asks else 'lies above chance'}, and none"
             if top.beats_chance()
             else "No layer"
         )
@@ -156,7 +156,7 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
             else f"the intervals of all overlap with that of {best}, the highest ({_show(name, top)})"
         )
         return f"{every} stands out: {highest}.{few}"
-    why = f"best {told} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
+    why = f"best {phrase} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = join_words([row.layer for row in first[1:]])

@@ -260,8 +260,8 @@ def _order(judgement: Judgement) -> tuple[object, ...]:
     rate = judgement.bound.rate if judgement.verdict == "bounded" and judgement.bound is not None else 0.0
     before = kind.severity(base) if base is not None else ()
     own = kind.severity(judgement.worst)
-    told = (own, before) if rank < 0 else (before, own)
-    return rank, -rate, *(tuple(-value for value in severity) for severity in told)
+    severities = (own, before) if rank < 0 else (before, own)
+    return rank, -rate, *(tuple(-value for value in severity) for severity in severities)
 
 
 def _alike(kind: LeakKind, group: Sequence[Row]) -> list[Row]:

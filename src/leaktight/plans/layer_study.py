@@ -103,9 +103,10 @@ class LayerStudy(Value):
         return tuple(self._federation(self.data).task(self.data.load(), self.seed).layers())
 
     def _inference(self) -> Plan:
-        held: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
+        sources: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
         # Where labels are alike in all batches there is nothing to ask of them.
-        sources = held if self.matched else {**held, "labels": ClassProperty(data=self.data)}
+        if not self.matched:
+            sources["labels"] = ClassProperty(data=self.data)
         if not sources:
             raise InvalidValue(
                 "Batches with matched labels need data with a private property. This has none; name one with "

@@ -82,7 +82,9 @@ def knowledge_in(path, tree):
                 )
                 metrics = [value for value in values if isinstance(value, type) and issubclass(value, Metric)]
                 if path.relative_to(SOURCE).parts[0] in TELLERS:
-                    yield from (f"imports the metric {one.__name__}" for one in metrics if names & set(one.quantities()))
+                    yield from (
+                        f"imports the metric {one.__name__}" for one in metrics if names & set(one.quantities())
+                    )
         if isinstance(node, ast.Constant) and id(node) not in texts and node.value in names:
             yield f"names the reading {node.value} in line {node.lineno}"
         if isinstance(node, ast.Compare):

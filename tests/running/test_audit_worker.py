@@ -93,7 +93,11 @@ def test_any_trouble_becomes_a_result(toy_plan: Plans, training_cache: TrainingC
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_an_interruption_is_no_result(
-    cell: Cell, training_cache: TrainingCache, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch, toys: ModuleType
+    cell: Cell,
+    training_cache: TrainingCache,
+    kind: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    toys: ModuleType,
 ) -> None:
     def interrupted(*_: object) -> None:
         raise kind

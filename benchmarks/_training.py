@@ -7,17 +7,19 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from _rows import Row
+from torch import Tensor
 
 from leaktight.core.draws import PublicSeed
 from leaktight.core.local import Local
 from leaktight.core.random import stream
 from leaktight.data import Columns
 from leaktight.learning import FeatureParty, LabelParty, Order
-from leaktight.models import WideDeep, halves
+from leaktight.models import Halves, WideDeep, halves
 
 NUMBERS, WORDS, BUCKETS = 13, 26, 1000
 
@@ -26,7 +28,7 @@ def training_rows(repeats: int) -> list[Row]:
     """Measure steps of both in turn, on the same rows in the same order; the median of each counts."""
     rows = []
     for batch, steps in ((256, 40), (4096, 5), (65_536, 1)):
-        both = dict(zip(("split", "joint"), _trainings(batch), strict=True))
+        both = dict(zip(("split", "joint"), _steps(batch), strict=True))
         spent: dict[str, list[float]] = {name: [] for name in both}
         # The first round warms both up.
         for number in range(repeats + 1):
@@ -47,24 +49,37 @@ def _seconds(work: Callable[[], None], times: int) -> float:
     return time.perf_counter() - start
 
 
-def _trainings(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return one training step of two parties and one of a joint loop, both from the same weights.
+class TwoParties(NamedTuple):
+    """Two parties of Wide & Deep with rows like Criteo's, and what they were made from."""
 
-    The model is Wide & Deep, for rows like Criteo's.
-    """
+    feature: FeatureParty
+    label: LabelParty
+    halves: Halves
+    rows: Tensor
+    numbers: Tensor
+    labels: Tensor
+
+
+def two_parties(batch: int) -> TwoParties:
+    """Return two parties with rows for two batches."""
     columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
     rng, count = stream(0, "rows"), 2 * batch
-    numbers, ids = (
-        torch.randn(count, NUMBERS, generator=rng),
-        torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng),
-    )
+    numbers = torch.randn(count, NUMBERS, generator=rng)
+    ids = torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
     rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
-    made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
-    whole = copy.deepcopy(made)
-    feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
-    label = LabelParty(made.top, labels, Order(count, batch, 0), Local("label-party", 0), made.shape, numbers)
+    both = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
+    feature = FeatureParty(both.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
+    label = LabelParty(both.top, labels, Order(count, batch, 0), Local("label-party", 0), both.shape, numbers)
+    return TwoParties(feature, label, both, rows, numbers, labels)
+
+
+def _steps(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return one training step of two parties and one of a joint loop, both from the same weights."""
+    both = two_parties(batch)
+    whole, rows, numbers, labels = copy.deepcopy(both.halves), both.rows, both.numbers, both.labels
+    feature, label = both.feature, both.label
     optimiser = torch.optim.Adam([*whole.bottom.parameters(), *whole.top.parameters()], 1e-3)
-    order, steps, message = Order(count, batch, 0), itertools.count(), [feature.respond(label.opening())]
+    order, steps, message = Order(len(rows), batch, 0), itertools.count(), [feature.respond(label.opening())]
 
     def split() -> None:
         message[0] = feature.respond(label.respond(message[0]))

@@ -70,7 +70,7 @@ class ShuffledLabels(Source):
 
 
 def scenarios(folder: Path) -> dict[str, Split]:
-    """Return the split trainings by the name of their data."""
+    """Return the scenarios of split learning by the name of their data."""
     shared = {"cut": "relu2", "passes": PASSES, "batch_size": 256, "optimiser": Adam(learning_rate=0.001)}
     credit = Csv(
         path=str(folder / "tabular" / "UCI_Credit_Card.csv.gz"),

@@ -24,28 +24,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from leaktight.core.draws import PublicSeed
 from leaktight.core.threads import cores, rest_soon
 
 rest_soon()  # torch reads it when it is imported
 
 import torch
 from _rows import Row, parser, show
+from _training import two_parties
 
 from leaktight import plans, running
-from leaktight.core.local import Local
-from leaktight.core.random import stream
 from leaktight.core.record import Cell, Record
-from leaktight.data import Columns
-from leaktight.learning import FeatureParty, LabelParty, Order
-from leaktight.models import WideDeep, halves
 from leaktight.running.audit_task import AuditTask
 from leaktight.running.audit_worker import audit_setup
 from leaktight.running.processes import start_pool
 from leaktight.running.store import Store
 from leaktight.running.training_cache import TrainingCache
 
-NUMBERS, WORDS, BUCKETS = 13, 26, 1000
 DEFENCES, ROUNDS, ITERATIONS, SEEDS = 4, 100, 300, 3
 MACHINES = (1, 4, 16, 64, 256)
 CORES = 8
@@ -82,7 +76,7 @@ class Units:
 class Shape:
     """An audit as the simulation sees it: training runs, and so many equal cells that wait for each."""
 
-    trainings: int
+    runs: int
     training: float
     cells: int
     cell: float
@@ -103,7 +97,7 @@ def simulate(shape: Shape, workers: int, scheduler: float, start: float) -> floa
     """
     free = [start] * workers
     heapq.heapify(free)
-    ready: list[tuple[float, float, int]] = [(0.0, shape.training, shape.cells) for _ in range(shape.trainings)]
+    ready: list[tuple[float, float, int]] = [(0.0, shape.training, shape.cells) for _ in range(shape.runs)]
     heapq.heapify(ready)
     written = 0.0
     while ready:
@@ -154,12 +148,10 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
     plan = plan_of(2, iterations, rounds, victims)
     cell = _first_measurement(plan)
     with tempfile.TemporaryDirectory() as folder:
-        trainings = TrainingCache(Path(folder))
-        specs = [
-            trainings.spec(_first_measurement(plan_of(2, iterations, times * rounds, victims))) for times in (0, 1, 9)
-        ]
+        cache = TrainingCache(Path(folder))
+        specs = [cache.spec(_first_measurement(plan_of(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
         # The first one warms up; of the others, what both take is the data, the model and its test.
-        _, short, long = (seconds(partial(trainings.get, spec)) for spec in specs)
+        _, short, long = (seconds(partial(cache.get, spec)) for spec in specs)
         round_cost = max(0.0, long - short) / (8 * max(1, rounds) * PARTICIPANTS)
         with start_pool(1, audit_setup(Path(folder))) as here:
             attacked = []
@@ -178,7 +170,7 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
 
             def record() -> None:
                 for one in many:
-                    trainings.spec(one.cell)
+                    cache.spec(one.cell)
                     store.write(one)
 
             scheduler = seconds(record) / max(1, len(many))
@@ -187,16 +179,8 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
 
 def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
     """Measure what each party does for a row, what crosses the wire for it, and what both hold of it."""
-    columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
-    rng, count = stream(0, "rows"), 2 * batch
-    numbers, ids = (
-        torch.randn(count, NUMBERS, generator=rng),
-        torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng),
-    )
-    rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
-    made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
-    feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
-    label = LabelParty(made.top, labels, Order(count, batch, 0), Local("label-party", 0), made.shape, numbers)
+    both = two_parties(batch)
+    feature, label = both.feature, both.label
     message = feature.respond(label.opening())
     spent: dict[str, list[float]] = {"feature": [], "label": []}
     crossed = 0.0
@@ -208,10 +192,10 @@ def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
         spent["label"].append(middle - start)
         spent["feature"].append(time.perf_counter() - middle)
         crossed = sum(t.numel() * t.element_size() for one in (message, gradient) for t in one.tensors.values()) / batch
-    held = sum(t.numel() * t.element_size() for t in (rows, numbers, labels)) / count
+    memory = sum(t.numel() * t.element_size() for t in (both.rows, both.numbers, both.labels)) / len(both.rows)
     orders = 2 * torch.empty(0, dtype=torch.long).element_size()
     by_row = {name: statistics.median(times[1:] or times) / batch for name, times in spent.items()}
-    return by_row["feature"], by_row["label"], crossed, held + orders
+    return by_row["feature"], by_row["label"], crossed, memory + orders
 
 
 def check_simulation(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]:
@@ -220,9 +204,9 @@ def check_simulation(cells: int, iterations: int, rounds: int, victims: int) -> 
     one, records = run_audit(plan, 1)
     two, _ = run_audit(plan, 2)
     spent = [record.seconds for record in records]
-    trainings = len({(record.cell.scenario.key, record.cell.defence.key) for record in records})
-    training = max(0.0, one - sum(spent)) / trainings
-    shape = Shape(trainings, training, round(len(spent) / trainings), statistics.fmean(spent))
+    runs = len({(record.cell.scenario.key, record.cell.defence.key) for record in records})
+    training = max(0.0, one - sum(spent)) / runs
+    shape = Shape(runs, training, round(len(spent) / runs), statistics.fmean(spent))
     start = audit_units(iterations, rounds, victims)[3]
     predicted = simulate(shape, 2, 0.0, start)
     return [
@@ -246,9 +230,9 @@ def audit_table(units: Units, clients: Sequence[int] = (100, 1000), machines: Se
         alone = simulate(shape, CORES, units.scheduler, units.start)
         for number in machines:
             hours = simulate(shape, CORES * number, units.scheduler, units.start)
-            cells = shape.trainings * per_training
+            cells = shape.runs * per_training
             lines.append(
-                f"| {count:,} | {number} | {CORES * number:,} | {shape.trainings} | {cells:,} | {hours / 3600:.2f} | "
+                f"| {count:,} | {number} | {CORES * number:,} | {shape.runs} | {cells:,} | {hours / 3600:.2f} | "
                 f"{alone / hours:.1f}x |"
             )
     return lines

@@ -346,8 +346,8 @@ def test_of_a_whole_message_it_uses_what_tells_most_of_gradients_it_has_not_lear
     noise = torch.randn(prepared.known["head"].shape, generator=stream(0, "noise"))
     deaf = dataclasses.replace(prepared, known={**prepared.known, "head": noise})
     assert deaf.choose("logistic", {"head": ["head"], "body.linear2": ["body.linear2"]}) == "body.linear2"
-    assert abs(deaf.held_out("logistic", ["head"], "head")[0] - 0.5) < 0.2
-    assert deaf.held_out("logistic", ["body.linear2"], "body.linear2")[0] > 0.8
+    assert abs(deaf.cross_validate("logistic", ["head"], "head")[0] - 0.5) < 0.2
+    assert deaf.cross_validate("logistic", ["body.linear2"], "body.linear2")[0] > 0.8
 
 
 def test_no_example_is_behind_gradients_of_both_halves(view, monkeypatch):

@@ -75,9 +75,9 @@ def test_a_training_reads_the_table_as_it_is_told(leaktight: Call, people: Path,
 
 def test_a_tab_has_a_name() -> None:
     for name in ("tab", "TAB", r"\t", "\t"):
-        assert TableOptions(separator=name).given == {"separator": "\t"}
-    assert TableOptions(separator=";", ignore=[]).given == {"separator": ";"}
-    assert TableOptions(columns="age, job,label").given == {"columns": ["age", "job", "label"]}
+        assert TableOptions(separator=name).settings == {"separator": "\t"}
+    assert TableOptions(separator=";", ignore=[]).settings == {"separator": ";"}
+    assert TableOptions(columns="age, job,label").settings == {"columns": ["age", "job", "label"]}
 
 
 def test_only_a_table_can_be_told() -> None:

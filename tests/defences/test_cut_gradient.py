@@ -1,4 +1,4 @@
-"""Cut gradients as rows: what is accepted, what is refused, and that rows find back into their tensors."""
+"""Cut gradients as rows: what is accepted, what is refused, that rows find back into their tensors, and the memory for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch
 from leaktight.defences import IsotropicNoise, MaxNorm, SumKL
-from leaktight.defences.cut_gradient import positives, rows_of, with_rows
+from leaktight.defences.cut_gradient import positives, rows_of, scratch, with_rows
 
 
 def message(*tensors: torch.Tensor, kind: Kind = Kind.CUT_GRADIENT) -> Message:
@@ -126,3 +126,17 @@ def test_labels_of_any_type_tell_the_positives(labels: torch.Tensor) -> None:
 def test_labels_without_sense(labels: torch.Tensor | None, error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         positives(local(labels), 3, "sumkl")
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
+def test_scratch_memory_has_shape_type_and_device_of_what_it_is_for(kind: torch.dtype) -> None:
+    found = scratch((3, 4), torch.zeros(2, dtype=kind))
+    assert (found.shape, found.dtype, found.device.type) == ((3, 4), kind, "cpu")
+    assert scratch((3,), torch.zeros(1, dtype=kind, device="meta")).device.type == "meta"
+
+
+def test_two_pieces_of_scratch_memory_do_not_overlap_and_can_be_written_to() -> None:
+    one, other = scratch((1000,), torch.zeros(1)), scratch((1000,), torch.zeros(1))
+    one.fill_(1)
+    other.fill_(2)
+    assert one.sum() == 1000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leaktight.attacks import Strongest, preset
-from leaktight.core.metric import quantity_of
+from leaktight.attacks import RunningStatistics, Strongest, preset
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, GaussianNoise
 from leaktight.findings import BatchStatistics
@@ -76,3 +76,22 @@ def test_a_defence_that_needs_each_examples_gradient_is_refused(records):
 
 def test_its_reading_has_a_title():
     assert quantity_of("statistics_error").title == "error of batch statistics"
+
+
+def test_the_error_is_said_beside_that_of_the_statistics_known_before(made):
+    kind = BatchStatistics()
+    reading = Reading(name="statistics_error", value=0.25, low=0.2, high=0.3, chance=1.5, leaks="low", n=4)
+    (row,) = rows_of([made.record(psnr=None, attack=RunningStatistics(), extra=(reading,))])
+    said = "the means and variances of a batch are read with an error of 25 %"
+    assert kind.reading(row).value == 0.25
+    assert (kind.short(row), kind.clause(row)) == ("25 %", f"{said}, where those known before are off by 150 %")
+    assert [column.text(row) for column in kind.columns()] == ["25.00 % (20.00 to 30.00)", "150.00 %"]
+    (row,) = rows_of([made.record(psnr=None, extra=(reading.model_copy(update={"chance": None}),))])
+    assert kind.clause(row) == said
+
+
+def test_where_no_statistics_were_read_nothing_is_said_of_them(made):
+    kind, (row,) = BatchStatistics(), rows_of([made.record(psnr=30)])
+    assert (kind.reading(row), kind.short(row), kind.clause(row)) == (None, "nothing", "nothing was measured")
+    assert (kind.verdict_note([row], []), kind.glossary(["psnr"], [])) == ("", {})
+    assert list(kind.glossary(["statistics_error"], [])) == ["batch statistics"]

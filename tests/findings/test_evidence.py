@@ -3,7 +3,7 @@
 from leaktight.core.defence import is_undefended
 from leaktight.core.threat import Knows
 from leaktight.defences import TopK
-from leaktight.findings.evidence import Tried, missing_in, tried_in
+from leaktight.findings.evidence import Tried, attacks_behind, missing_in
 from leaktight.findings.images import Images
 from leaktight.findings.rows import rows_of
 from leaktight.findings.verdict import judge
@@ -11,7 +11,7 @@ from leaktight.findings.verdict import judge
 
 def tried(records):
     rows = rows_of(records)
-    return tried_in(
+    return attacks_behind(
         Images(),
         [row for row in rows if not is_undefended(row.defence)],
         [row for row in rows if is_undefended(row.defence)],

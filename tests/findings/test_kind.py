@@ -1,6 +1,7 @@
 """Kinds of leak are a family: what tells results asks it, and knows no kind by name."""
 
 import ast
+import re
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -8,7 +9,7 @@ import pytest
 
 import leaktight
 from leaktight.core import registry
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Metric, Reading
 from leaktight.findings import BatchStatistics, Images, Labels, LeakKind, Property, Samples, Ungraded, leak_kinds
 from leaktight.findings.kind import first_kind, layer_measures
 from leaktight.findings.rows import rows_of
@@ -20,6 +21,8 @@ FOLDERS = sorted({path.parent for path in SOURCE.rglob("*.py")} - {SOURCE / "met
 OURS = (Images, Samples, Labels, Property, BatchStatistics, Ungraded)
 MATHEMATICS = {"leaktight.findings.label_leak", "leaktight.findings.passes"}
 """What kinds rest on that is too long for their own files."""
+TELLERS = {"findings", "report", "api", "cli"}
+"""Folders that tell results; plans and searches name the metrics that they ask for."""
 READINGS = {"leaktight.core.probe"}
 """Where a reading is made beside metrics."""
 LISTS = {"leaktight.data.idx", "leaktight.report.settings"}
@@ -72,11 +75,16 @@ def knowledge_in(path, tree):
             imported = {alias.name for alias in node.names} if node.module == "leaktight.findings" else set()
             if node.module in modules or imported - {"LeakKind", "leak_kinds"}:
                 yield f"imports {sorted(imported)} of {node.module}"
-            if (node.module or "").startswith("leaktight.metrics."):
+            if re.match(r"leaktight\.metrics\b", node.module or ""):
                 values = [resolve_name(f"{node.module}:{alias.name}") for alias in node.names]
                 yield from (
                     f"imports the reading {value}" for value in values if isinstance(value, str) and value in names
                 )
+                metrics = [value for value in values if isinstance(value, type) and issubclass(value, Metric)]
+                if path.relative_to(SOURCE).parts[0] in TELLERS:
+                    yield from (
+                        f"imports the metric {one.__name__}" for one in metrics if names & set(one.quantities())
+                    )
         if isinstance(node, ast.Constant) and id(node) not in texts and node.value in names:
             yield f"names the reading {node.value} in line {node.lineno}"
         if isinstance(node, ast.Compare):
@@ -101,6 +109,8 @@ def test_nothing_knows_a_kind_but_its_own_file(folder):
         ("from leaktight.findings import Images", "imports"),
         ("from leaktight.findings.labels import Labels", "imports"),
         ("from leaktight.metrics.leak_auc_passes import CEILING", "imports the reading"),
+        ("from leaktight.metrics import PropertyAuc, standard", "imports the metric"),
+        ("from leaktight.metrics.image import PSNR", "imports the metric"),
         ("row.reading('property_auc')", "names the reading"),
         ("judgement.kind.kind == 'samples'", "compares"),
         ("ORDER = ['images', 'labels']", "lists kinds"),
@@ -110,6 +120,13 @@ def test_nothing_knows_a_kind_but_its_own_file(folder):
 def test_what_knows_a_kind_is_noticed(code, told):
     [fault] = knowledge_in(SOURCE / "report" / "page.py", ast.parse(code))
     assert fault.startswith(told)
+
+
+@pytest.mark.parametrize("made", OURS)
+def test_kinds_know_nothing_of_one_another(made):
+    others = {other.__module__ for other in OURS} - {made.__module__}
+    tree = ast.parse((SOURCE.parent / f"{made.__module__.replace('.', '/')}.py").read_text())
+    assert not {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} & others
 
 
 def test_templates_name_no_reading():

@@ -55,8 +55,8 @@ def test_the_feature_party_can_tell_labels_from_the_norm_alone(record):
     assert (found.kind.kind, found.verdict) == ("labels", "leaks")
     assert sentence_of(found) == (
         "No defence: leaks. The feature party tells labels with AUC 0.97 (0.95 to 0.99) from the length of gradients "
-        "alone, where guessing gets 0.50 "
-        "(95 % quantile over steps 1.00; norm, at the cut; batches of 128, throughout training)."
+        "alone, where guessing gets 0.50 (95 % quantile over steps 1.00; norm, at the cut; batches of 128, "
+        "throughout training)."
     )
 
 

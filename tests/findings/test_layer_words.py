@@ -3,8 +3,11 @@
 import pytest
 
 from leaktight.core.metric import Reading
+from leaktight.data import Digits, Parity
 from leaktight.findings.layer_risk import Correlation, LayerRow
-from leaktight.findings.layer_words import layer_sentences, most_telling, together
+from leaktight.findings.layer_words import layer_sentences, most_telling, setup_sentences, together
+from leaktight.models import MLP
+from leaktight.plans.layer_study import LayerStudy
 
 
 def row(layer, name="property_auc", value=0.7, spread=0.05, chance=0.5):
@@ -34,8 +37,7 @@ def test_all_alike():
     said = most_telling([row("conv1", value=0.86), row("linear1", value=0.9)])
     assert said == (
         "Every layer by itself tells whether the examples behind a message have the private property, and none stands out: "
-        "the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 "
-        "to 0.95)."
+        "the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 to 0.95)."
     )
 
 
@@ -43,8 +45,7 @@ def test_none_better_than_guessing():
     said = most_telling([row("conv1", value=0.51), row("linear1", value=0.53)])
     assert said == (
         "No layer by itself tells whether the examples behind a message have the private property measurably better "
-        "than "
-        "guessing: the highest is linear1 (property AUC 0.53, 0.48 to 0.58)."
+        "than guessing: the highest is linear1 (property AUC 0.53, 0.48 to 0.58)."
     )
 
 
@@ -158,3 +159,18 @@ def test_no_layer_is_named_as_the_one_to_hide():
     said = layer_sentences(rows)
     assert said[-1] == "All layers are computed from the same examples, so hiding one layer may hide nothing."
     assert not any("protect" in sentence.lower() for sentence in said)
+
+
+@pytest.mark.parametrize(
+    ("data", "matched", "asked"),
+    [
+        (Parity(), False, "have the property `6 or more`, and, apart, whether they are of the commonest class"),
+        (Parity(), True, "have the property `6 or more`"),
+        (Digits(), False, "are of the commonest class"),
+    ],
+)
+def test_a_study_says_what_it_asks_and_no_more(data, matched, asked):
+    sentences = setup_sentences(LayerStudy(data=data, model=MLP(), matched=matched))
+    assert sentences[0] == f"Asked is whether the examples behind a message {asked}."
+    assert ("labels alike" in sentences[1]) is matched
+    assert ("which of them have the property" in sentences[2]) is isinstance(data, Parity)

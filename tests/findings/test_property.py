@@ -54,9 +54,8 @@ def test_without_defence_the_property_is_named_with_its_auc(record):
     assert found.verdict == "leaks"
     assert sentence_of(found) == (
         "No defence: leaks. From one shared message the server tells whether its examples have the property `Hat` "
-        "with AUC 0.93 "
-        "(0.88 to 0.98; guessing gets 0.5) (property inference on the whole message; batches of 16, throughout "
-        "training)."
+        "with AUC 0.93 (0.88 to 0.98; guessing gets 0.5) (property inference on the whole message; batches of 16, "
+        "throughout training)."
     )
 
 

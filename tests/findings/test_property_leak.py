@@ -1,25 +1,15 @@
-"""A property is judged by the whole message, unless a single layer surely tells more; and named without loading any data."""
+"""A property is judged by the whole message, unless a single layer surely tells more."""
 
 import pytest
 from scipy.stats import norm
 
 from leaktight.attacks import PropertyInference
 from leaktight.core.metric import Reading
-from leaktight.data import Attributes, ClassProperty, Csv, Npz, Parity
 from leaktight.findings.kind import first_kind
 from leaktight.findings.label_leak import is_inverted, weight
-from leaktight.findings.property import (
-    Property,
-    beats_chance_among,
-    of_class,
-    question_of,
-    strongest_property,
-    tells_property,
-    whence,
-)
+from leaktight.findings.layer_measure import question_of
+from leaktight.findings.property import Property, beats_chance_among, strongest_property, tells_property, whence
 from leaktight.findings.rows import rows_of
-from leaktight.learning import Federated
-from leaktight.models import MLP
 from leaktight.probes import Sensitivity
 
 
@@ -76,41 +66,6 @@ def test_below_a_half_is_told_the_other_way_round():
 def test_layers_are_named():
     found = [whence(auc(0.9, layer=layer)) for layer in (None, "head", "conv1 + head")]
     assert found == ["the whole message", "the layer head alone", "the layers conv1 + head"]
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (Parity(), "have the property `6 or more`"),
-        (Npz(path="nowhere.npz"), "have the private property"),
-        (Npz(path="nowhere.npz", private_property="smoker"), "have the property `smoker`"),
-        (
-            Csv(path="nowhere.csv", label="y", private_property="sex", private_property_positive="f"),
-            "have the property `sex: f`",
-        ),
-        (Csv(path="nowhere.csv", label="y", private_property="sex"), "have the property `sex`"),
-        (
-            Attributes(path="nowhere.npz", label="Male", private_property=("Hat", "Cap")),
-            "have the property `Hat or Cap`",
-        ),
-        (ClassProperty(data=Parity()), "are of the commonest class"),
-        (ClassProperty(data=Npz(path="nowhere.npz", private_property="smoker"), label=3), "are of class 3"),
-    ],
-)
-def test_what_is_asked_comes_from_settings_alone(data, words):
-    scenario = Federated(data=data, model=MLP())
-    assert question_of(scenario) == words
-    assert of_class(scenario) is isinstance(data, ClassProperty)
-
-
-def test_a_class_in_place_of_a_property_is_called_by_its_name():
-    scenario = Federated(data=ClassProperty(data=Parity(), label=1), model=MLP())
-    assert question_of(scenario, ("even", "odd")) == "are of class odd"
-
-
-def test_a_scenario_of_another_kind_has_no_name_for_it(made):
-    assert question_of(made.SCENARIO) == "have the private property"
-    assert not of_class(made.SCENARIO)
 
 
 def test_a_row_is_judged_by_its_property(made):

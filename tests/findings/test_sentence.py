@@ -168,8 +168,7 @@ def test_samples_are_counted_by_what_they_show(made):
     told = said([bare, samples(made, TopK(), 0.0, 0.97)], kind="samples")
     assert (
         "None of 100 made-up pictures show the class asked for, where 10 would by chance; but 97 % show some class of "
-        "the attacked, where "
-        "guessing gets 50 %, against 99 of 100 without it"
+        "the attacked, where guessing gets 50 %, against 99 of 100 without it"
     ) in told
     runs = [samples(made, TopK(), 0.0, whichever, seed=seed) for seed, whichever in enumerate((0.98, 0.0, 0.0))]
     told = said([bare, *runs], kind="samples")
@@ -185,7 +184,6 @@ def test_what_nobody_graded_is_told_for_each_attack(made):
     [found] = judge(rows_of([left(0.5, "weak"), left(1e-9, "strong")]))
     assert sentence_of(found) == (
         "No defence: unknown. The attack strong was left with 1e-09 of its objective (strong; batches of 1, before "
-        "training). "
-        "The attack weak was left with 0.5 of its objective. Nobody compared the guesses with the originals: "
-        "add the private batches with `--truth`."
+        "training). The attack weak was left with 0.5 of its objective. Nobody compared the guesses with the "
+        "originals: add the private batches with `--truth`."
     )

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +27,24 @@ class ByteTask:
 
     def decode(self, parts: Sequence[bytes]) -> tuple[bytes, ...]:
         return tuple(parts)
+
+
+@pytest.fixture
+def forget_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Return how modules whose names begin alike are forgotten, as in a new process; the folder is on Python's path."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forgotten: set[str] = set()
+
+    def forget(prefix: str) -> None:
+        forgotten.add(prefix)
+        for name in [name for name in sys.modules if name.startswith(prefix)]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+
+    yield forget
+    for prefix in sorted(forgotten):
+        forget(prefix)
 
 
 @pytest.fixture

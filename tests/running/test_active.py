@@ -140,8 +140,8 @@ def test_one_worker_or_two_give_identical_records(plan: Any, tmp_path: Path) -> 
 def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(
     plan: Any, sitter: Any, tmp_path: Path
 ) -> None:
-    trainings = TrainingCache(tmp_path)
-    [passive, *_, active] = [trainings.spec(cell) for cell in plan().cells() if cell.purpose == "measure"]
+    training_cache = TrainingCache(tmp_path)
+    [passive, *_, active] = [training_cache.spec(cell) for cell in plan().cells() if cell.purpose == "measure"]
     assert (passive.entrant, "entrant" in passive.to_dict(), "null" in passive.to_dict()) == (None, False, False)
     others = [sitter(), sitter(stretch=3.0, seat="client-2"), sitter(stretch=3.0, accomplices=("client-2",))]
     keys = {active.key, passive.key}
@@ -150,7 +150,7 @@ def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(
     assert len(keys) == 6
     cell = next(cell for cell in plan().cells() if cell.label == "sitter" and cell.purpose == "measure")
     ungraded = cell.model_copy(update={"probe": cell.probe.model_copy(update={"metrics": ()}), "label": "renamed"})
-    assert trainings.spec(ungraded) == active
+    assert training_cache.spec(ungraded) == active
     assert type(active).model_validate(active.to_dict()) == active
 
 
@@ -183,8 +183,8 @@ def test_accomplices_sit_in_the_training_too(sitter: Any, plan: Any, tmp_path: P
 def test_in_the_null_cell_the_training_itself_had_nothing_to_learn_from(plan: Any, sitter: Any, tmp_path: Path) -> None:
     records = running.run(plan({"sitter": sitter()}), tmp_path / "out")
     [null] = [record for record in records if record.cell.purpose == "null"]
-    trainings = TrainingCache(tmp_path / "out" / TRAINING_FOLDER)
-    spec = trainings.spec(null.cell)
+    training_cache = TrainingCache(tmp_path / "out" / TRAINING_FOLDER)
+    spec = training_cache.spec(null.cell)
     assert spec.null
     assert spec.key != spec.model_copy(update={"null": False}).key
     assert null.reading("turns").value == TURNS

@@ -22,12 +22,12 @@ def cell(toy_plan: Plans) -> Cell:
 
 
 @pytest.fixture
-def trainings(tmp_path: Path) -> TrainingCache:
+def training_cache(tmp_path: Path) -> TrainingCache:
     return TrainingCache(tmp_path / "training")
 
 
-def test_tasks_are_json_and_come_back_equal(cell: Cell, trainings: TrainingCache) -> None:
-    for work in (cell, trainings.spec(cell)):
+def test_tasks_are_json_and_come_back_equal(cell: Cell, training_cache: TrainingCache) -> None:
+    for work in (cell, training_cache.spec(cell)):
         task = AuditTask(work, Fingerprint({"models.py": "5a"}))
         assert json.loads(task.encode())
         again = AuditTask.from_bytes(task.encode())
@@ -35,21 +35,21 @@ def test_tasks_are_json_and_come_back_equal(cell: Cell, trainings: TrainingCache
         assert AuditTask.from_bytes(AuditTask(work).encode()).fingerprint is None
 
 
-def test_a_training_run_makes_the_file_that_its_cells_need(cell: Cell, trainings: TrainingCache) -> None:
-    spec = trainings.spec(cell)
+def test_a_training_run_makes_the_file_that_its_cells_need(cell: Cell, training_cache: TrainingCache) -> None:
+    spec = training_cache.spec(cell)
     training, measurement = AuditTask(spec), AuditTask(cell, training=spec)
     assert training.makes == measurement.needs == (spec.file_name,)
     assert training.needs == measurement.makes == ()
 
 
-def test_tasks_say_what_they_are(cell: Cell, trainings: TrainingCache) -> None:
+def test_tasks_say_what_they_are(cell: Cell, training_cache: TrainingCache) -> None:
     assert str(AuditTask(cell)) == f"{cell.label} against none, batch 1, initial"
-    assert str(AuditTask(trainings.spec(cell))) == "training with none"
+    assert str(AuditTask(training_cache.spec(cell))) == "training with none"
 
 
-def test_without_record_gives_cells_one_and_trainings_none(cell: Cell, trainings: TrainingCache) -> None:
+def test_without_record_gives_cells_one_and_training_runs_none(cell: Cell, training_cache: TrainingCache) -> None:
     assert without_record(AuditTask(cell), Status.FAILED, "It died.").record.reason == "It died."
-    assert without_record(AuditTask(trainings.spec(cell)), Status.FAILED, "It died.").record is None
+    assert without_record(AuditTask(training_cache.spec(cell)), Status.FAILED, "It died.").record is None
 
 
 def test_what_the_threat_model_withholds_is_refused_without_a_training(toy_plan: Plans) -> None:

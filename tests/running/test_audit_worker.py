@@ -26,7 +26,7 @@ def cell(toy_plan: Plans) -> Cell:
 
 
 @pytest.fixture
-def trainings(tmp_path: Path) -> TrainingCache:
+def training_cache(tmp_path: Path) -> TrainingCache:
     return TrainingCache(tmp_path / "training")
 
 
@@ -46,20 +46,20 @@ def test_a_measurement_over_bytes_equals_one_in_this_process(cell: Cell, tmp_pat
     assert torch.equal(shown["guess"], shown["truth_raw"])
 
 
-def test_a_training_leaves_a_file_and_no_record(cell: Cell, trainings: TrainingCache) -> None:
-    training = AuditTask(trainings.spec(cell))
-    result = training.decode(AuditWorker(trainings).answer(training.encode()))
+def test_a_training_leaves_a_file_and_no_record(cell: Cell, training_cache: TrainingCache) -> None:
+    training = AuditTask(training_cache.spec(cell))
+    result = training.decode(AuditWorker(training_cache).answer(training.encode()))
     assert (result.status, result.record) == (Status.DONE, None)
-    assert trainings.has(trainings.spec(cell))
+    assert training_cache.has(training_cache.spec(cell))
 
 
 def test_a_training_says_how_far_it_is_but_not_too_often(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
     for pace, expected in ((0.0, [(0, 0), (1, 3), (2, 3), (3, 3)]), (1000.0, [(0, 0), (1, 3)])):
         monkeypatch.setattr(audit_worker, "PACE", pace)
-        trainings = TrainingCache(tmp_path / str(pace))
-        spec = trainings.spec(toy_plan(scenario={"rounds": 3}).cells()[0])
+        training_cache = TrainingCache(tmp_path / str(pace))
+        spec = training_cache.spec(toy_plan(scenario={"rounds": 3}).cells()[0])
         heard: list[tuple[int, int]] = []
-        AuditWorker(trainings)(AuditTask(spec), lambda done, total, heard=heard: heard.append((done, total)))
+        AuditWorker(training_cache)(AuditTask(spec), lambda done, total, heard=heard: heard.append((done, total)))
         assert heard == expected
 
 
@@ -77,30 +77,34 @@ TROUBLES = {
 
 @pytest.mark.parametrize("where", ["scenario", "attack"])
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_any_trouble_becomes_a_result(toy_plan: Plans, trainings: TrainingCache, where: str, trouble: str) -> None:
+def test_any_trouble_becomes_a_result(toy_plan: Plans, training_cache: TrainingCache, where: str, trouble: str) -> None:
     settings = {"trouble": trouble}
     cell = (toy_plan(scenario=settings) if where == "scenario" else toy_plan(attacks={"toy": settings})).cells()[0]
-    result = AuditWorker(trainings)(AuditTask(cell))
+    result = AuditWorker(training_cache)(AuditTask(cell))
     assert (result.record.status, result.record.reason) == TROUBLES[trouble]
     assert (result.status, result.reason) == TROUBLES[trouble]
     assert result.record.readings == ()
     assert result.record.seconds > 0
     assert result.pictures == b""
     if where == "scenario":
-        training = AuditWorker(trainings)(AuditTask(trainings.spec(cell)))
+        training = AuditWorker(training_cache)(AuditTask(training_cache.spec(cell)))
         assert (training.status, training.reason) == TROUBLES[trouble]
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_an_interruption_is_no_result(
-    cell: Cell, trainings: TrainingCache, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch, toys: ModuleType
+    cell: Cell,
+    training_cache: TrainingCache,
+    kind: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    toys: ModuleType,
 ) -> None:
     def interrupted(*_: object) -> None:
         raise kind
 
     monkeypatch.setattr(toys, "happen", interrupted)
     with pytest.raises(kind):
-        AuditWorker(trainings)(AuditTask(cell))
+        AuditWorker(training_cache)(AuditTask(cell))
 
 
 def test_every_error_has_a_reason() -> None:
@@ -110,10 +114,10 @@ def test_every_error_has_a_reason() -> None:
     assert classify_error(LeaktightError("Broken.")) == (Status.FAILED, "Broken.")
 
 
-def test_a_task_that_a_worker_cannot_read_is_failed_with_a_record(cell: Cell, trainings: TrainingCache) -> None:
+def test_a_task_that_a_worker_cannot_read_is_failed_with_a_record(cell: Cell, training_cache: TrainingCache) -> None:
     spec = json.loads(AuditTask(cell).encode())
     spec["measure"]["defence"]["kind"] = "unheard_of"
-    result = AuditTask(cell).decode(AuditWorker(trainings).answer(json.dumps(spec).encode()))
+    result = AuditTask(cell).decode(AuditWorker(training_cache).answer(json.dumps(spec).encode()))
     assert result.status is Status.FAILED
     assert result.record is not None
     assert result.record.cell == cell
@@ -121,11 +125,11 @@ def test_a_task_that_a_worker_cannot_read_is_failed_with_a_record(cell: Cell, tr
 
 
 def test_a_worker_with_other_data_or_code_says_so_where_it_was_sent_the_task(
-    cell: Cell, trainings: TrainingCache
+    cell: Cell, training_cache: TrainingCache
 ) -> None:
-    task = AuditTask(cell, Fingerprint({**trainings.fingerprint(cell).parts, "the data": "others"}))
-    result = task.decode(AuditWorker(trainings).answer(task.encode()))
+    task = AuditTask(cell, Fingerprint({**training_cache.fingerprint(cell).parts, "the data": "others"}))
+    result = task.decode(AuditWorker(training_cache).answer(task.encode()))
     assert (result.status, result.reason) == (Status.FAILED, ELSEWHERE.format(what="the data"))
-    assert AuditWorker(trainings)(task).status is Status.DONE
-    same = AuditTask(cell, trainings.fingerprint(cell))
-    assert same.decode(AuditWorker(trainings).answer(same.encode())).status is Status.DONE
+    assert AuditWorker(training_cache)(task).status is Status.DONE
+    same = AuditTask(cell, training_cache.fingerprint(cell))
+    assert same.decode(AuditWorker(training_cache).answer(same.encode())).status is Status.DONE

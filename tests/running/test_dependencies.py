@@ -3,7 +3,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +18,17 @@ Write = Callable[[dict[str, str]], None]
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+def write(tmp_path: Path, forget_modules: Callable[[str], None]) -> Write:
     """Return how files below a folder on Python's path are written."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.syspath_prepend(str(tmp_path))
 
     def files(texts: dict[str, str]) -> None:
         for name, text in texts.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        forget()
+        forget_modules("dep_")
 
-    def forget() -> None:
-        for name in [name for name in sys.modules if name.startswith("dep_")]:
-            del sys.modules[name]
-        importlib.invalidate_caches()
-
-    yield files
-    forget()
+    return files
 
 
 def own(name: str) -> set[str]:

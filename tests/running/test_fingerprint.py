@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -62,23 +61,15 @@ def data(tmp_path: Path) -> Npz:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+def own(tmp_path: Path, forget_modules: Callable[[str], None]) -> Write:
     """Return how a person writes files of code, and starts anew."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.syspath_prepend(str(tmp_path))
 
     def write(**files: str) -> None:
         for name, text in files.items():
             (tmp_path / f"own_{name}.py").write_text(text)
-        forget()
+        forget_modules("own_")
 
-    def forget() -> None:
-        for name in [name for name in sys.modules if name.startswith("own_")]:
-            del sys.modules[name]
-        importlib.invalidate_caches()
-
-    yield write
-    forget()
+    return write
 
 
 @pytest.fixture

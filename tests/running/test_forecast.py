@@ -98,6 +98,6 @@ def test_kinds_go_from_narrow_to_wide(toy_plan: Callable[..., Any]) -> None:
     assert kinds["none", 1] == kinds["top_k", 1]
     assert kinds["none", 1][0] != kinds["none", 4][0]
     assert kinds["none", 1][1:] == kinds["none", 4][1:]
-    trainings = [kinds_of(TrainingSpec(scenario=cell.scenario, defence=cell.defence)) for cell in cells[::2]]
-    assert len({one[0] for one in trainings}) == 3
-    assert len({one[1:] for one in trainings}) == 1
+    training_kinds = [kinds_of(TrainingSpec(scenario=cell.scenario, defence=cell.defence)) for cell in cells[::2]]
+    assert len({one[0] for one in training_kinds}) == 3
+    assert len({one[1:] for one in training_kinds}) == 1

@@ -22,12 +22,12 @@ def measuring(plan: Any) -> Cell:
 
 
 @pytest.fixture
-def trainings(tmp_path: Path) -> TrainingCache:
+def training_cache(tmp_path: Path) -> TrainingCache:
     return TrainingCache(tmp_path / "training")
 
 
-def test_a_cell_gives_readings_utility_and_pictures(toy_plan: Plans, trainings: TrainingCache) -> None:
-    record, gallery = measure(measuring(toy_plan()), trainings)
+def test_a_cell_gives_readings_utility_and_pictures(toy_plan: Plans, training_cache: TrainingCache) -> None:
+    record, gallery = measure(measuring(toy_plan()), training_cache)
     assert record.reading("psnr", "raw").value > 80
     assert record.reading("accuracy").value == 0.75
     assert torch.equal(gallery["truth_raw"], gallery["guess"])
@@ -35,21 +35,21 @@ def test_a_cell_gives_readings_utility_and_pictures(toy_plan: Plans, trainings: 
 
 @pytest.mark.parametrize("noted", [0.5, 2.0])
 def test_notes_are_the_trainings_and_the_observations_only_where_it_has_none(
-    toy_plan: Plans, toys: ModuleType, trainings: TrainingCache, noted: float, monkeypatch: pytest.MonkeyPatch
+    toy_plan: Plans, toys: ModuleType, training_cache: TrainingCache, noted: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def train(scenario: Any, *_: object) -> Training:
         snapshots = {"initial": toys.Snapshot(scenario.task(0).public_parameters())}
         return Training(snapshots, notes={"epsilon": noted})
 
     monkeypatch.setattr(toys.ToyScenario, "train", train)
-    record, _ = measure(measuring(toy_plan()), trainings)
+    record, _ = measure(measuring(toy_plan()), training_cache)
     assert record.notes == {"epsilon": noted, "rounds": 7.0}
 
 
-def test_a_null_view_is_at_chance_where_the_plain_one_is_exact(toy_plan: Plans, trainings: TrainingCache) -> None:
+def test_a_null_view_is_at_chance_where_the_plain_one_is_exact(toy_plan: Plans, training_cache: TrainingCache) -> None:
     [plain, null] = toy_plan(victims=40).cells()
     assert (plain.purpose, null.purpose) == ("measure", "null")
-    exact, chance = measure(plain, trainings)[0], measure(null, trainings)[0]
+    exact, chance = measure(plain, training_cache)[0], measure(null, training_cache)[0]
     assert exact.reading("psnr", "raw").beats_chance()
     assert not chance.reading("psnr", "raw").beats_chance()
 
@@ -69,18 +69,18 @@ def test_same_cell_same_record_whatever_ran_before(toy_plan: Plans, toys: Module
 
 
 def test_neither_a_label_nor_a_metric_nor_a_threat_model_changes_a_number(
-    toy_plan: Plans, trainings: TrainingCache
+    toy_plan: Plans, training_cache: TrainingCache
 ) -> None:
     from leaktight.core.threat import ThreatModel
     from leaktight.metrics import MSE
 
     [cell, null] = toy_plan(attacks={"a": {"blur": 0.1}}).cells()
     for one in (cell, null):
-        before = measure(one, trainings)[0].reading("mse", "raw")
+        before = measure(one, training_cache)[0].reading("mse", "raw")
         probe = one.probe.model_copy(update={"metrics": (MSE(),), "threat": ThreatModel(knows=frozenset())})
         other = one.model_copy(update={"label": "renamed", "probe": probe})
         assert other.key != one.key
-        assert measure(other, trainings)[0].reading("mse", "raw") == before
+        assert measure(other, training_cache)[0].reading("mse", "raw") == before
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_neither_a_label_nor_a_metric_nor_a_threat_model_changes_a_number(
 def test_everything_else_draws_its_own_numbers(
     toy_plan: Plans,
     toys: ModuleType,
-    trainings: TrainingCache,
+    training_cache: TrainingCache,
     changes: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,14 +104,14 @@ def test_everything_else_draws_its_own_numbers(
         other = cell.model_copy(update={"probe": cell.probe.model_copy(update={"attack": attack})})
     if "std" in changes:
         other = cell.model_copy(update={"defence": toys.ToyNoise(std=changes["std"])})
-    measure(cell, trainings)
-    measure(other, trainings)
+    measure(cell, training_cache)
+    measure(other, training_cache)
     assert len(set(seeds)) == 2
 
 
-def test_the_global_generator_is_left_alone(toy_plan: Plans, trainings: TrainingCache) -> None:
+def test_the_global_generator_is_left_alone(toy_plan: Plans, training_cache: TrainingCache) -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    measure(measuring(toy_plan(attacks={"a": {"blur": 0.1}})), trainings)
+    measure(measuring(toy_plan(attacks={"a": {"blur": 0.1}})), training_cache)
     assert torch.equal(torch.rand(1), expected)

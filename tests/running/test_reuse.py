@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,25 +48,17 @@ class Bend(nn.Module):
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+def write(tmp_path: Path, forget_modules: Callable[[str], None]) -> Callable[[str], None]:
     """Return how a person edits the module that the model's module imports, and starts Python anew."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "our_layers").mkdir()
     (tmp_path / "our_layers" / "__init__.py").touch()
     (tmp_path / "our_model.py").write_text(MODEL)
 
     def edit(bent: str) -> None:
         (tmp_path / "our_layers" / "activation.py").write_text(ACTIVATION.format(bent=bent))
-        forget()
+        forget_modules("our_")
 
-    def forget() -> None:
-        for name in [name for name in sys.modules if name.startswith("our_")]:
-            del sys.modules[name]
-        importlib.invalidate_caches()
-
-    yield edit
-    forget()
+    return edit
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_a_wider_plan_computes_only_what_is_new(plan: Any, toy_plan: Plans, tmp_
     assert lines(tmp_path / "trained") == 3
 
 
-# Without a defence there are one training and six cells; two trainings and their cells come after these.
+# Without a defence there are one training run and six cells; two training runs and their cells come after these.
 @pytest.mark.parametrize(("after", "cells"), [(0, 0), (1, 0), (3, 2), (9, 6), (12, 9)])
 def test_an_interruption_keeps_what_is_finished(
     plan: Any, tmp_path: Path, interrupted: Any, after: int, cells: int

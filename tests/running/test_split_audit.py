@@ -122,9 +122,9 @@ def test_a_plan_of_split_learning_is_built_from_toml():
 
 
 def test_every_cell_yields_a_record_and_the_leak_is_there_only_undefended(tmp_path):
-    trainings = TrainingCache(tmp_path)
+    training_cache = TrainingCache(tmp_path)
     plan = parse_plan(document())
-    results = {cell: AuditWorker(trainings)(AuditTask(cell)) for cell in plan.cells()}
+    results = {cell: AuditWorker(training_cache)(AuditTask(cell)) for cell in plan.cells()}
     leaks = {}
     for cell, outcome in results.items():
         if cell.defence.kind == "dp_sgd":

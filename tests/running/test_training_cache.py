@@ -76,9 +76,9 @@ def test_an_infinite_note_survives() -> None:
 
 
 def test_done_once_then_kept_for_everyone(spec: TrainingSpec, tmp_path: Path) -> None:
-    trainings = TrainingCache(tmp_path / "training")
-    first = trainings.get(spec)
-    again, elsewhere = trainings.get(spec), TrainingCache(tmp_path / "training").get(spec)
+    training_cache = TrainingCache(tmp_path / "training")
+    first = training_cache.get(spec)
+    again, elsewhere = training_cache.get(spec), TrainingCache(tmp_path / "training").get(spec)
     assert count(tmp_path) == 1
     assert again is first
     assert torch.equal(
@@ -89,15 +89,15 @@ def test_done_once_then_kept_for_everyone(spec: TrainingSpec, tmp_path: Path) ->
 
 
 def test_a_training_made_from_something_else_is_not_taken_and_makes_room(spec: TrainingSpec, tmp_path: Path) -> None:
-    trainings = TrainingCache(tmp_path / "training")
+    training_cache = TrainingCache(tmp_path / "training")
     other = spec.model_copy(update={"seed": 4})
     for one in (spec, other):
-        trainings.get(one)
+        training_cache.get(one)
     edited = spec.model_copy(update={"fingerprint": "edited"})
-    assert not trainings.has(edited)
-    trainings.get(edited)
+    assert not training_cache.has(edited)
+    training_cache.get(edited)
     assert count(tmp_path) == 3
-    assert trainings.files.names() == {edited.file_name, other.file_name}
+    assert training_cache.files.names() == {edited.file_name, other.file_name}
 
 
 def test_a_cells_training_carries_what_it_is_made_from(
@@ -142,8 +142,8 @@ def test_a_truncated_file_is_trained_again_with_a_warning(
 def test_an_unreadable_file_is_trained_again(
     spec: TrainingSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainings = TrainingCache(tmp_path / "training")
-    trainings.get(spec)
+    training_cache = TrainingCache(tmp_path / "training")
+    training_cache.get(spec)
 
     def refused(*_: Any) -> bytes:
         raise PermissionError(13, "Permission denied")
@@ -187,8 +187,8 @@ def test_any_flipped_byte_is_noticed(tmp_path: Path) -> None:
 def test_a_flipped_byte_is_named_and_trained_again(
     spec: TrainingSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trainings = TrainingCache(tmp_path / "training")
-    whole = trainings.get(spec)
+    training_cache = TrainingCache(tmp_path / "training")
+    whole = training_cache.get(spec)
     path = tmp_path / "training" / spec.file_name
     content = path.read_bytes()
     path.write_bytes(content[:-3] + bytes([content[-3] ^ 64]) + content[-2:])
@@ -202,12 +202,12 @@ def test_a_flipped_byte_is_named_and_trained_again(
 
 
 def test_a_training_knows_what_it_was_made_from(spec: TrainingSpec, tmp_path: Path) -> None:
-    trainings = TrainingCache(tmp_path / "training")
-    own = spec.model_copy(update={"fingerprint": trainings.fingerprint(spec).digest})
-    trainings.get(own)
-    assert trainings.find_outdated(own) is None
+    training_cache = TrainingCache(tmp_path / "training")
+    own = spec.model_copy(update={"fingerprint": training_cache.fingerprint(spec).digest})
+    training_cache.get(own)
+    assert training_cache.find_outdated(own) is None
     edited = spec.model_copy(update={"fingerprint": "edited"})
-    assert trainings.find_outdated(edited) == trainings.fingerprint(spec)
+    assert training_cache.find_outdated(edited) == training_cache.fingerprint(spec)
     path = tmp_path / "training" / own.file_name
     path.write_bytes(b"rubbish")
-    assert trainings.find_outdated(edited) == Fingerprint()
+    assert training_cache.find_outdated(edited) == Fingerprint()

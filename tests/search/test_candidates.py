@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from leaktight.core.random import stream
-from leaktight.search.candidates import Candidate, candidate, canonical, draw, draw_candidates
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, candidate, canonical, choose, draw, draw_candidates
 from leaktight.transforms.library import LIBRARY, same_as
 
 EVERY = tuple(range(50))

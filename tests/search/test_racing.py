@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.random import stream
-from leaktight.search.candidates import Candidate, candidate, draw_candidates
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, candidate, choose, draw_candidates
 from leaktight.search.racing import Scores, by_mean, exhaust, race, survivors
 from leaktight.search.score_task import blocks
 

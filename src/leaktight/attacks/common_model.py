@@ -33,10 +33,8 @@ class CommonModel:
     """The posterior of examples under the known channel and a prior.
 
     Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of
-    its posterior up to a
-    constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the
-        best is taken, and
-    secrets of the sender are searched while the guess stays fixed.
+    its posterior up to a constant: what an attacker who has them all would choose by. Of several outcomes that an
+    example may have had the best is taken, and secrets of the sender are searched while the guess stays fixed.
 
     Args:
         view: what the attacker sees; a defence that it does not know is taken for none.

@@ -19,8 +19,7 @@ class Completion(EmbeddingAttack):
     r"""Learn a head for the feature party's own bottom model from a few known labels, and score all other rows by it.
 
     The head is a linear one on standardised activations \(z_i\), fitted to the known rows \(K\), then again to all rows
-    with its own predictions
-    \(q_j\) in the place of labels that are not known, as often as `rounds` says:
+    with its own predictions \(q_j\) in the place of labels that are not known, as often as `rounds` says:
 
     .. math:: \min_w \frac{1}{|K|} \sum_{i \in K} \ell(\langle w, z_i \rangle, y_i)
         + \frac{\lambda}{n} \sum_{j \notin K} \ell(\langle w, z_j \rangle, q_j) + \frac{\rho}{2} \|w\|^2

@@ -102,8 +102,7 @@ class LearnedInverter(Attack):
     r"""Reconstruct examples by a regression that was learned from messages of public examples under the real defence.
 
     At the parameters \(\theta\) that victims were handed, the attacker plays participants who own public examples
-    (`attacks.shadow`), with
-    draws of noise and secrets of its own, and learns to invert their messages:
+    (`attacks.shadow`), with draws of noise and secrets of its own, and learns to invert their messages:
 
     .. math:: \hat x = f(\phi(m)), \qquad f \text{ fitted to } \{(\phi(m_j), x_j)\}, \quad
         m_j \sim \text{message}(x_j; \theta).

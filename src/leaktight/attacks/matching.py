@@ -99,10 +99,8 @@ class GradientMatching(Attack):
     An attacker that models a private task lets the defence make the participant's own task (`on_task`) with a `Local`
     of the attacker's. The parameters that stay home and the floating tensors in memory (a private head, codes, keys)
     are then unknowns like pixels, one set for all messages of a sender: each candidate starts at a draw of its own, and
-    each secret is searched in units of the spread of these
-    draws: in their natural units the search would fit the secrets and leave the image as it is. Codes of +1 and -1 may
-        take other
-    values.
+    each secret is searched in units of the spread of these draws: in their natural units the search would fit the
+    secrets and leave the image as it is. Codes of +1 and -1 may take other values.
 
     Batch norm in training mode normalises candidates by their own batch, as it did the sender's. Running statistics
     that came along are matched by their law like every other tensor: exactly, unless a defence changed them; they fix

@@ -73,7 +73,7 @@ class PreparedFeatures:
         known, unknown = (_join(features, layers) for features in (self.known, self.unknown))
         return fit(classifier, known, self.positive, stream(self.seed, "classifier", name))(unknown)
 
-    def held_out(self, classifier: Family, layers: Sequence[str], name: str) -> tuple[float, float]:
+    def cross_validate(self, classifier: Family, layers: Sequence[str], name: str) -> tuple[float, float]:
         """Return how well some layers together tell the attacker's own gradients from which it did not learn.
 
         Fitted to gradients of one half of its examples and asked about the other half's, and the other way round.
@@ -94,7 +94,7 @@ class PreparedFeatures:
         """Return of several sets of layers that which tells most of the attacker's own gradients, held out."""
         if len(rows) == 1:
             return next(iter(rows))
-        worth = {name: self.held_out(classifier, layers, name) for name, layers in rows.items()}
+        worth = {name: self.cross_validate(classifier, layers, name) for name, layers in rows.items()}
         return max(worth, key=lambda name: worth[name])
 
 

@@ -29,12 +29,12 @@ STATISTICS = RunningStatistics()
 class Strongest(Attack):
     """Try every attack that fits, and answer what is most likely under one common model. There is nothing to choose.
 
-    Which attacks fit follows from the messages, the first layer, the defence's channel and
-    what the threat model grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are
-    granted; the searches `posterior` (also over several messages about the same examples), `free-loss` and
-    `public-head` where the loss is private, and one by direction alone where a defence does not state its channel in
-    full. Where batch norm sends its running statistics along, the searches match them too, and `running_statistics`
-    reads the batch's own off them. In split learning: the attacks on labels.
+    Which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model
+    grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are granted; the searches
+    `posterior` (also over several messages about the same examples), `free-loss` and `public-head` where the loss is
+    private, and one by direction alone where a defence does not state its channel in full. Where batch norm sends its
+    running statistics along, the searches match them too, and `running_statistics` reads the batch's own off them. In
+    split learning: the attacks on labels.
 
     A known defence that states nothing of its channel is played on examples at random: what it adds to every message,
     or draws from few outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled

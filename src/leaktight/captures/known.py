@@ -127,14 +127,14 @@ class Known(Value):
         Raises:
             InvalidValue: both know a setting, and differ.
         """
-        told = {name: value for name in Known.model_fields if (value := getattr(known, name)) is not None}
-        for name, value in told.items():
+        stated = {name: value for name in Known.model_fields if (value := getattr(known, name)) is not None}
+        for name, value in stated.items():
             own = getattr(self, name)
             if own is not None and own != value:
                 raise InvalidValue(
                     f"What is stated must agree with what was recorded. Got `{name}` {value} where {own} was recorded."
                 )
-        return type(self).model_validate({**dict(self), **told}) if told else self
+        return type(self).model_validate({**dict(self), **stated}) if stated else self
 
 
 def unknown_settings(known: Known, update: bool) -> list[str]:

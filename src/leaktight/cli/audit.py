@@ -10,15 +10,16 @@ import typer
 
 from leaktight.cli.interruption import stop_with
 from leaktight.cli.output_options import Json, Quiet
-from leaktight.cli.own_model import set_own
 from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_options
 from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from leaktight.cli.progress import Bar
     from leaktight.core.record import Record
     from leaktight.plans.plan import Plan
+    from leaktight.running import worker_pool
 
 SOME_FAILED = 1
 OWN_BUDGET = "10m"
@@ -108,7 +109,7 @@ def audit(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.captured import answer_first, of_captures
+    from leaktight.cli.captured import of_captures
     from leaktight.cli.progress import Bar
     from leaktight.running import run
     from leaktight.running.time_budget import read_budget
@@ -133,15 +134,7 @@ def audit(
             bar.say(
                 f"It takes at most {OWN_BUDGET}, as nobody knows what your network costs; `--budget` says otherwise."
             )
-        first = at_a_glance(plan, folder, device) if own and not quiet else ""
-        if first:
-            bar.say(first)
-        if limit is not None:
-            bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")
-        if captured is not None:
-            first = answer_first(plan, folder, pool, device, bar.step, partial(bar.begin, workers=pool))
-            if first:
-                bar.say(first)
+        first = _say_before(bar, plan, folder, pool, device, limit, own, captured is not None)
         records = run(
             plan,
             folder,
@@ -150,13 +143,52 @@ def audit(
             progress=bar.step,
             budget=limit,
             on_begin=lambda sound: bar.begin(sound, pool),
-            on_undefended=None if captured and first else partial(bar.say_first_answer, again=bool(first)),
+            on_undefended=None if captured and first else partial(bar.say_first_answer, again=first),
         )
     bar.end()
     spent = None if limit is None else read_budget(folder)
     if spent is not None:
         bar.say(str(spent))
     finish(folder, records, list(plan.scenarios), spent.caveats if spent else (), redact, quiet, json)
+
+
+def _say_before(
+    bar: Bar,
+    plan: Plan,
+    folder: Path,
+    workers: worker_pool.Workers,
+    device: str | None,
+    limit: float | None,
+    own: bool,
+    captured: bool,
+) -> bool:
+    """Say what attacks that take seconds get, and what is measured before the audit begins.
+
+    Args:
+        bar: where to say it.
+        plan: the whole audit.
+        folder: the audit's folder.
+        workers: who measures.
+        device: as for `run`.
+        limit: how many seconds the audit has; None for no limit.
+        own: whether it is of a person's own network, without a file.
+        captured: whether it is of recorded messages.
+
+    Returns:
+        Whether there was an answer.
+    """
+    from leaktight.cli.captured import answer_first
+
+    answer = at_a_glance(plan, folder, device) if own and not bar.quiet else ""
+    if answer:
+        bar.say(answer)
+    if limit is not None:
+        bar.say("First it measures what training runs and attacks cost here, unless the folder has a list already.")
+    if captured:
+        answer = answer_first(plan, folder, workers, device, bar.step, partial(bar.begin, workers=workers))
+        if answer:
+            bar.say(answer)
+    return bool(answer)
 
 
 def _refuse_own(**given: str | None) -> None:
@@ -211,7 +243,7 @@ def at_a_glance(plan: Plan, folder: Path, device: str | None) -> str:
     from leaktight.core.display import join_words
     from leaktight.core.temporary import private_temporary
     from leaktight.findings.summary import summarise
-    from leaktight.plans.glance import glance
+    from leaktight.plans.presets import glance
     from leaktight.running import run
     from leaktight.running.store import STORE_FILE
 
@@ -268,8 +300,8 @@ def hints_of(records: Sequence[Record], redact: bool) -> list[str]:
 
     pictured = [kind.pictured for kind in leak_kinds() if kind.pictured]
     images = any(record.reading(name) for record in records for name in pictured)
-    held = "shows private images" if images else "may hold private values"
-    return [] if redact else [f"It {held}; --redact leaves them out."]
+    content = "shows private images" if images else "may hold private values"
+    return [] if redact else [f"It {content}; --redact leaves them out."]
 
 
 def choose_plan(
@@ -284,6 +316,7 @@ def choose_plan(
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from
     from leaktight.models import from_text as model_from
+    from leaktight.models.text import set_own
     from leaktight.plans import quick, read_plan, standard
 
     if file is not None and preset is not None:

@@ -120,9 +120,9 @@ def _line(comparison: Comparison, line: Line) -> Iterator[tuple[int, str]]:
     ]
     got = [(letter, say_got(line, judgement)) for letter, judgement, _ in beside]
     prices = [(letter, price) for letter, judgement, _ in beside if (price := say_price(judgement))]
-    for name, told in (("attacks got", got), ("price", prices)):
-        if told:
-            yield 4, f"{name}: {_together(told)}"
+    for name, parts in (("attacks got", got), ("price", prices)):
+        if parts:
+            yield 4, f"{name}: {_together(parts)}"
     useless = [letter for letter, one, _ in beside if one.worst.useless and one.status != "useless"]
     if useless:
         yield 4, f"the model learned nothing in {join_words(useless)}"
@@ -134,12 +134,14 @@ def _line(comparison: Comparison, line: Line) -> Iterator[tuple[int, str]]:
             )
 
 
-def _together(told: list[tuple[str, str]]) -> str:
+def _together(parts: list[tuple[str, str]]) -> str:
     """Say what audits have in common once.
 
     Example:
         >>> _together([("A", "8 of 8"), ("B", "8 of 8")]), _together([("A", "8 of 8"), ("B", "2 of 8")])
         ('8 of 8', 'A 8 of 8, B 2 of 8')
     """
-    texts = {text for _, text in told}
-    return told[0][1] if len(texts) == 1 and len(told) > 1 else ", ".join(f"{letter} {text}" for letter, text in told)
+    texts = {text for _, text in parts}
+    if len(texts) == 1 and len(parts) > 1:
+        return parts[0][1]
+    return ", ".join(f"{letter} {text}" for letter, text in parts)

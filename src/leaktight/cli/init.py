@@ -89,7 +89,7 @@ def _text(scenario: Template, data: str | None, example: str | None, table: Tabl
     from leaktight.core.errors import InvalidValue, unknown
 
     if example is not None:
-        if data is not None or scenario is not Template.FEDERATED or table.given:
+        if data is not None or scenario is not Template.FEDERATED or table.settings:
             raise InvalidValue("`--example` is a whole plan. Leave the other options out, or change the file after.")
         ready = {path.stem: path for path in READY.glob("*.toml")}
         if example not in ready:
@@ -97,8 +97,8 @@ def _text(scenario: Template, data: str | None, example: str | None, table: Tabl
         return ready[example].read_text(encoding="utf-8")
     text = scenario.path.read_text(encoding="utf-8")
     if data is None:
-        if table.given:
-            raise InvalidValue(f"`--{next(iter(table.given))}` says how a table is read. Name one with `--data`.")
+        if table.settings:
+            raise InvalidValue(f"`--{next(iter(table.settings))}` says how a table is read. Name one with `--data`.")
         return text
     if scenario not in (Template.FEDERATED, Template.SPLIT):
         raise InvalidValue(f"`--data` is for a plan of an audit. Leave it out, or `--scenario {scenario.value}`.")

@@ -83,8 +83,8 @@ def _strength(one: Correlation) -> tuple[bool, float]:
 
 
 def _sentence(one: Correlation) -> str:
-    told = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
-    return f"{title_of(one.metric)} and {title_of(one.attack)} over {one.n} layers: {told}"
+    numbers = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
+    return f"{title_of(one.metric)} and {title_of(one.attack)} over {one.n} layers: {numbers}"
 
 
 def _columns() -> dict[str, str]:

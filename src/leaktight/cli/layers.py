@@ -15,7 +15,11 @@ from leaktight.cli.table_options import NONE_GIVEN, TableOptions, takes_table_op
 from leaktight.cli.worker_options import Address, Backend, Workers, open_workers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leaktight.core.record import Record
     from leaktight.data.source import Source
+    from leaktight.plans.layer_study import LayerStudy
 
 EXAMPLES = """
 \b
@@ -79,17 +83,9 @@ def layers(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.layer_table import show
-    from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
-    from leaktight.core.record import Status
-    from leaktight.findings.layer_file import LAYERS_FILE, write_layers
-    from leaktight.findings.layer_risk import asked_in, layer_rows
-    from leaktight.findings.layer_setup import setup_sentences
-    from leaktight.findings.layer_words import layer_sentences
     from leaktight.models import from_text
     from leaktight.plans.layer_study import LayerStudy
-    from leaktight.report import write_layer_report
     from leaktight.running import run
 
     source = table.apply(_source(data, label, private_property, property_positive))
@@ -123,6 +119,19 @@ def layers(
                 on_begin=lambda sound: bar.begin(sound, pool),
             )
     bar.end()
+    _finish(study, records, out, quiet, json)
+
+
+def _finish(study: LayerStudy, records: Sequence[Record], out: Path, quiet: bool, json: bool) -> None:
+    """Write page and ranking, say what was found, and end with an exit code of its own if a cell failed."""
+    from leaktight.cli.layer_table import show
+    from leaktight.cli.outcome import reasons
+    from leaktight.core.record import Status
+    from leaktight.findings.layer_file import LAYERS_FILE, write_layers
+    from leaktight.findings.layer_risk import asked_in, layer_rows
+    from leaktight.findings.layer_words import layer_sentences, setup_sentences
+    from leaktight.report import write_layer_report
+
     rows, asked = layer_rows(records), asked_in(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):

@@ -39,7 +39,7 @@ def show(result: Result, out: Path, console: Console | None = None, verification
     titles = ["Policy", "Privacy score (lower is better)", "Accuracy score, times that of images as they are"]
     titles += ["Accuracy after brief training"] if result.tried else []
     rows = [
-        [one.policy or AS_IT_IS, _privacy(one), f"{relative_accuracy(one, result):.2f}", *_learned(one)]
+        [one.policy or AS_IT_IS, _privacy(one), f"{relative_accuracy(one, result):.2f}", *_brief_accuracy(one)]
         for one in (*result.chosen, result.untransformed)
     ]
     _say(where, "")
@@ -158,7 +158,7 @@ def _privacy(one: Scored) -> str:
     return f"{one.privacy:.3f}{interval}"
 
 
-def _learned(one: Scored) -> list[str]:
+def _brief_accuracy(one: Scored) -> list[str]:
     """Return the accuracy after brief training and what was lost; nothing if there was none."""
     if one.learned is None:
         return []

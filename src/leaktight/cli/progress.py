@@ -68,7 +68,7 @@ class Bar:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._where = console or Console(stderr=True)
-        self._quiet, self._steady, self._clock = quiet, steady, clock
+        self.quiet, self._steady, self._clock = quiet, steady, clock
         self._started = self._phase = self._spoke = clock()
         self._title, self._done = title, 0.0
         columns = (
@@ -106,7 +106,7 @@ class Bar:
 
     def say(self, sentence: str) -> None:
         """Show a sentence that stays."""
-        if not self._quiet:
+        if not self.quiet:
             self._spoke = self._clock()
             self._where.print(Text(sentence), highlight=False, soft_wrap=not self._where.is_terminal)
 

@@ -69,8 +69,8 @@ def search(
     """Search for image transformations after which gradients say little about the images, and the model still learns.
 
     Scored are test images after the first 100, or where these are too few training images that the model of the search
-    is not trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes
-    on.
+    is not trained on. Finished scores are kept in a folder beside the file: after an interruption the same command
+    resumes.
     """
     from leaktight.cli.policy_result import as_json, audit_of, picture_of, show, words_of
     from leaktight.cli.progress import Bar

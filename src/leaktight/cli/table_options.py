@@ -58,7 +58,7 @@ class TableOptions:
     buckets: Annotated[int | None, typer.Option(help="How many ids hashed words share.", show_default="1000")] = None
 
     @property
-    def given(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """The settings that were given, as a table has them."""
         found = {name: value for name, value in vars(self).items() if value not in (None, [], ())}
         if "separator" in found:
@@ -76,7 +76,7 @@ class TableOptions:
         odd = self._odd(data)
         if odd:
             raise InvalidValue(_no_table(odd[0], data))
-        return type(data).model_validate({**data.to_dict(), **self.given}) if self.given else data
+        return type(data).model_validate({**data.to_dict(), **self.settings}) if self.settings else data
 
     def apply_in(self, plan: Plan) -> Plan:
         """Return a plan with what was given in each of its scenarios whose data is a table.
@@ -86,12 +86,12 @@ class TableOptions:
         """
         from leaktight.plans.plan import change
 
-        if not self.given:
+        if not self.settings:
             return plan
         sources = {name: dict(scenario).get("data") for name, scenario in plan.scenarios.items()}
         tables = {name: data for name, data in sources.items() if data is not None and not self._odd(data)}
         if not tables:
-            raise InvalidValue(_no_table(next(iter(self.given)), next(iter(sources.values()))))
+            raise InvalidValue(_no_table(next(iter(self.settings)), next(iter(sources.values()))))
         changed = {
             name: change(scenario, data=self.apply(tables[name])) if name in tables else scenario
             for name, scenario in plan.scenarios.items()
@@ -99,7 +99,7 @@ class TableOptions:
         return type(plan).model_validate({**dict(plan), "scenarios": changed})
 
     def _odd(self, data: Value) -> list[str]:
-        return [name for name in self.given if name not in type(data).model_fields]
+        return [name for name in self.settings if name not in type(data).model_fields]
 
 
 NONE_GIVEN = TableOptions()

@@ -86,7 +86,7 @@ def _classes(label: str, cells: Sequence[str], source: Csv, split: bool) -> Coun
 def _settings(
     source: Csv, label: str, classes: Counter[str], columns: Sequence[ColumnSurvey], options: TableOptions, split: bool
 ) -> dict[str, Any]:
-    given = options.given
+    given = options.settings
     categorical = given.get("categorical", [])
     hashed = given.get("words", "hashed" if split else "one_hot") != "one_hot"
     # Ids need no column for each word, so that many words do no harm.

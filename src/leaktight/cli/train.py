@@ -84,7 +84,7 @@ def train(
             "`--deploy`."
         )
     training = read_training(file, defence, seed, device)
-    if table.given:
+    if table.settings:
         data = table.apply(training.scenario.data)
         training = training.model_copy(update={"scenario": change(training.scenario, data=data)})
 

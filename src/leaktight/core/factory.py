@@ -71,7 +71,9 @@ def load_object(reference: str) -> Any:
     for part in attribute.split("."):
         inner = getattr(target, part, _MISSING)
         if inner is _MISSING:
-            raise InvalidValue(f"{_describe(target, name)} has no `{part}`. {did_you_mean(part, _own(target, name))}")
+            raise InvalidValue(
+                f"{_describe(target, name)} has no `{part}`. {did_you_mean(part, _own_names(target, name))}"
+            )
         target = inner
     return target
 
@@ -168,7 +170,7 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
         return {}
 
 
-def _own(owner: Any, module: str) -> list[str]:
+def _own_names(owner: Any, module: str) -> list[str]:
     """Return the functions and classes that a module defines itself: what a misspelt name may have meant."""
     members = {name: getattr(owner, name, None) for name in dir(owner) if not name.startswith("_")}
     return [name for name, value in members.items() if callable(value) and getattr(value, "__module__", None) == module]

@@ -63,13 +63,13 @@ def add(objects: Mapping[Place, Any]) -> None:
 
 def find(family: str, name: str, kind: type[Object]) -> Held:
     """Return what a name stands for, or say that it is not here."""
-    held = _held.get((family, name))
-    if held is None or not isinstance(held.content, kind):
+    entry = _held.get((family, name))
+    if entry is None or not isinstance(entry.content, kind):
         raise InvalidValue(
             f"The {family} `{name}` was in the memory of a program and is not here. Call `leaktight.audit_model` again "
             "with the same folder as `out`."
         )
-    return held
+    return entry
 
 
 def encode() -> str:
@@ -81,7 +81,7 @@ def encode() -> str:
     if not _held:
         return ""
     try:
-        content = pickle.dumps({place: held.content for place, held in _held.items()})
+        content = pickle.dumps({place: entry.content for place, entry in _held.items()})
     # A person's own object may fail in any way.
     except Exception as error:
         raise _unsendable(str(error) or type(error).__name__) from error

@@ -89,8 +89,7 @@ class Source(Registered):
         """Read the data set, bring it to single precision and long labels, and check it.
 
         Every cell of an audit loads its data, so the last two data sets are kept as long as settings and stamp stay the
-        same. They are
-        shared: nobody may change their tensors in place.
+        same. They are shared: nobody may change their tensors in place.
         """
         wanted = (type(self), self.key, self.stamp())
         if wanted not in _last:

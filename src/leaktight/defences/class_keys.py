@@ -158,7 +158,7 @@ class ClassKeys(Defence):
             return self._loss(head.alignments(outputs, keys, _weights(labels, keys)))
 
         def predict(outputs: Tensor) -> Tensor:
-            return _own(head.scores(outputs, local.memory["keys"]), local)
+            return _mask_foreign(head.scores(outputs, local.memory["keys"]), local)
 
         if not self.weight_decay:
             return dataclasses.replace(task, model=Model(*parts), loss=loss, predict=predict)
@@ -230,7 +230,7 @@ def _nobody(outputs: Tensor) -> Tensor:
     raise Refusal("No class can be scored before the participants reveal their keys. Train to the end first.")
 
 
-def _own(scores: Tensor, local: Local) -> Tensor:
+def _mask_foreign(scores: Tensor, local: Local) -> Tensor:
     """Keep the scores of a party's own classes; it has nothing to score any other by."""
     foreign = torch.tensor([label not in local.classes for label in range(scores.shape[1])], device=scores.device)
     return scores.masked_fill(foreign, -torch.inf)

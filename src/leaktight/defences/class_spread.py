@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from leaktight.core.local import Memory
-from leaktight.defences.cut_gradient import Rows
+from leaktight.defences.cut_gradient import Rows, scratch
 from leaktight.defences.divergence import Classes
-from leaktight.defences.scratch_memory import scratch
 
 # Below this part of the mean square, the variance is lost in the rounding of single precision.
 CANCELLED = 0.01
@@ -90,11 +89,10 @@ def estimate(rows: Rows, positive: Tensor, memory: Memory) -> Estimate:
     r"""Return what the two classes are taken for, and remember a batch with both.
 
     Of a batch of one class the other class's variance and the share of positives are those of the last batch with both,
-    in units of this
-    batch: row \(g_i\) of n carries \(1 / n\). The difference of the means is the longer of that batch's and of the one
-    to a mirror image, \(2 \sqrt{\sum_i \|g_i\|^2 / n}\) along the mean. The variance that both classes have at least is
-    not counted on: noise for these classes is more than enough for classes with it, and never none unless all rows are
-    zero.
+    in units of this batch: row \(g_i\) of n carries \(1 / n\). The difference of the means is the longer of that
+    batch's and of the one to a mirror image, \(2 \sqrt{\sum_i \|g_i\|^2 / n}\) along the mean. The variance that both
+    classes have at least is not counted on: noise for these classes is more than enough for classes with it, and never
+    none unless all rows are zero.
 
     Args:
         rows: a cut gradient of at least one row.

@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from leaktight.defences.finite import finite
 
 # Squares of entries between these neither overflow nor vanish: in single and in double precision.
 SINGLE, DOUBLE = (1e-15, 1e15), (1e-150, 1e150)
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 class CutDefence(Defence):
@@ -117,6 +119,21 @@ def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
     changed = dataclasses.replace(message, tensors=sent)
     total = sum(tensor.sum().item() for tensor in sent.values())
     return changed if math.isfinite(total) else finite(changed, kind)
+
+
+def scratch(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Return memory for a result of the type and device of another tensor; its contents are undefined.
+
+    On Linux numpy asks for large pages where torch does not, and to touch fresh small pages takes longer than to fill
+    them.
+
+    Example:
+        >>> scratch((2, 3), torch.zeros(1, dtype=torch.float64)).dtype
+        torch.float64
+    """
+    if like.device.type != "cpu" or like.dtype not in _NUMPY:
+        return like.new_empty(shape)
+    return torch.from_numpy(np.empty(shape, _NUMPY[like.dtype]))
 
 
 def gaussian_channel(

@@ -70,10 +70,10 @@ class Polarization(Defence):
     Head and codes never leave the participant.
 
     What it leaves open (`leaktight reproduce polarization-network` checks each): the gradient of the public head has no
-    such term. It is \(\alpha_1\) times the plain one, and still tells the labels of a small batch
-    and, of a single example, the features. And a linear first layer with bias gives a single example away exactly,
-    under any loss, at any \(\alpha_2\). The hardened variant, `head_noise`, adds noise to the public head's gradient in
-    every local step, against the first two; the third stays.
+    such term. It is \(\alpha_1\) times the plain one, and still tells the labels of a small batch and, of a single
+    example, the features. And a linear first layer with bias gives a single example away exactly, under any loss, at
+    any \(\alpha_2\). The hardened variant, `head_noise`, adds noise to the public head's gradient in every local step,
+    against the first two; the third stays.
 
     Args:
         alpha2: weight of the private loss, in [0, inf); 0 is off, more is stronger.

@@ -103,7 +103,7 @@ def public_order(task: Task, public: Batch) -> tuple[str, ...]:
     halves = [_deal(public, draws, kind) for kind in (1, 0)]
     rows: dict[str, list[Tensor]] = {}
     positive, half_of = [], []
-    for parameters in _trained(task, public, draws):
+    for parameters in _train(task, public, draws):
         for number in range(_PAIRS):
             for kind, members in ((1, halves[0]), (0, halves[1])):
                 half = number % 2
@@ -173,7 +173,7 @@ def _pick(members: Tensor, draws: Draws) -> Tensor:
     return members[draws.integers(len(members), (_BATCH,))]
 
 
-def _trained(task: Task, public: Batch, draws: Draws) -> Iterator[dict[str, Tensor]]:
+def _train(task: Task, public: Batch, draws: Draws) -> Iterator[dict[str, Tensor]]:
     """Yield the task's parameters, and what they become by training on public examples."""
     leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in task.model.tensors().items()}
     steps = Adam().over(leaves.values())

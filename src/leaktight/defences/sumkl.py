@@ -25,10 +25,10 @@ from leaktight.defences.cut_gradient import (
     gaussian_channel,
     positives,
     rows_of,
+    scratch,
     with_rows,
 )
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
-from leaktight.defences.scratch_memory import scratch
 from leaktight.defences.sumkl_solver import least, strongest
 
 DEFAULT = 0.4

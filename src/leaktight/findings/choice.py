@@ -50,7 +50,7 @@ def dominates(one: Judgement, other: Judgement) -> bool:
     first, second = one.reading, other.reading
     if first is None or second is None or first.name != second.name or one.worst.loss is None:
         return False
-    return _is_better((rank_of(one), *_printed(one, first)), (rank_of(other), *_printed(other, second)))
+    return _is_better((rank_of(one), *_round(one, first)), (rank_of(other), *_round(other, second)))
 
 
 def better_by_number(judged: Sequence[Judgement], best: Judgement) -> list[Judgement]:
@@ -67,7 +67,7 @@ def better_by_number(judged: Sequence[Judgement], best: Judgement) -> list[Judge
         and one.reading is not None
         and best.reading is not None
         and one.reading.name == best.reading.name
-        and _is_better(_printed(one, one.reading), _printed(best, best.reading))
+        and _is_better(_round(one, one.reading), _round(best, best.reading))
     ]
 
 
@@ -76,7 +76,7 @@ def _is_better(numbers: Sequence[float], others: Sequence[float]) -> bool:
     return all(map(operator.le, numbers, others)) and any(map(operator.lt, numbers, others))
 
 
-def _printed(judgement: Judgement, reading: Reading) -> tuple[float, float]:
+def _round(judgement: Judgement, reading: Reading) -> tuple[float, float]:
     """Return how much leaks, and the price in points, by as many digits as people are shown."""
     quantity, leak = quantity_of(reading.name), leakage(reading)
     digits = None if quantity.digits is None else quantity.digits + 2 * (quantity.unit == "%")

@@ -90,7 +90,7 @@ class Tried:
         return failed.value > MOST_FAILED
 
     @property
-    def met(self) -> int:
+    def victims_met(self) -> int:
         """How many victims it met."""
         reading = self.kind.reading(self.row)
         return 0 if reading is None else reading.n
@@ -98,7 +98,7 @@ class Tried:
     @property
     def meets_most(self) -> bool:
         """Whether it met nearly all victims: those that it did not meet are as open as those whose search failed."""
-        return self.met >= (1 - MOST_FAILED) * self.victims
+        return self.victims_met >= (1 - MOST_FAILED) * self.victims
 
     @property
     def counts(self) -> bool:
@@ -120,7 +120,7 @@ class Tried:
                 else "reads less than half of what others read without a defence"
             )
         if not self.meets_most:
-            return f"met {self.met} of {self.victims} victims only"
+            return f"met {self.victims_met} of {self.victims} victims only"
         if (failed := self.kind.failures(self.row)) is not None and failed.value > MOST_FAILED:
             return f"failed in {show_count(failed)} searches"
         if self.search_failed:
@@ -130,7 +130,7 @@ class Tried:
         return "searches, and nobody could tell whether it failed"
 
 
-def tried_in(kind: LeakKind, rows: Sequence[Row], open_rows: Sequence[Row]) -> tuple[Tried, ...]:
+def attacks_behind(kind: LeakKind, rows: Sequence[Row], open_rows: Sequence[Row]) -> tuple[Tried, ...]:
     """Return each attack behind some rows that speaks of this kind of leak, members of an ensemble by themselves.
 
     Args:

@@ -147,7 +147,7 @@ def hold_to(summary: SummaryFile, demands: Demands, defences: Sequence[str] = ()
         InvalidValue: a defence or a kind of leak is not in the audit.
     """
     judged = _select(summary, defences, kinds)
-    measured = _coverage(summary, judged, _unmeasured(summary, judged, defences, kinds))
+    measured = _coverage(summary, judged, _find_unmeasured(summary, judged, defences, kinds))
     if not judged:
         return Gate(summary, (), (measured,))
     words = [
@@ -194,7 +194,7 @@ def _select(summary: SummaryFile, defences: Sequence[str], kinds: Sequence[str])
     return tuple([one for one in found if not one.undefended] or found)
 
 
-def _unmeasured(
+def _find_unmeasured(
     summary: SummaryFile, judged: Sequence[VerdictEntry], defences: Sequence[str], kinds: Sequence[str]
 ) -> list[str]:
     """Return about what nothing was found: planned defences, and kinds of leak that are asked for under the others."""

@@ -131,11 +131,11 @@ def _say_defences(judged: Sequence[Judgement], graded: Sequence[Judgement]) -> l
         return [f"{_none(judged)} to stop it{_useless(judged)}; {said}.", *_beside(best, graded)]
     shown = [one for one in judged if one.may_be_advised and one.verdict != "reduced" and one.worst.loss is not None]
     best = min(shown, key=lambda one: (price_of(one), one is not choice.best))
-    held = "bounded by its epsilon" if best.is_good else "not broken by the attacks tried"
+    word = "bounded by its epsilon" if best.is_good else "not broken by the attacks tried"
     name, price = capital(name_of(best.defence)), price_clause(best.worst.loss)
     if len(shown) == 1:
-        return [f"{name} was {held}, {price}{_useless(judged)}.", *_promise(best), *_beside(best, graded)]
-    words = "bounded or not broken" if len({one.is_good for one in shown}) > 1 else held
+        return [f"{name} was {word}, {price}{_useless(judged)}.", *_promise(best), *_beside(best, graded)]
+    words = "bounded or not broken" if len({one.is_good for one in shown}) > 1 else word
     many = f"{len(shown)} of {_settings(judged)} were {words}{_useless(judged)}"
     return [f"{many}; the cheapest is {name_of(best.defence)}, {price}.", *_promise(best), *_beside(best, graded)]
 

@@ -48,11 +48,11 @@ def weight(reading: Reading, tail: Reading | None = None) -> tuple[float, float,
         reading: the median over steps.
         tail: the 95 % quantile of the same attack and layer, if it was measured.
     """
-    told, beyond = reading.beats_chance(), excess(reading)
+    leaks, beyond = reading.beats_chance(), excess(reading)
     if is_inverted(reading):
-        told, beyond = True, (GUESSING - reading.value) / GUESSING
+        leaks, beyond = True, (GUESSING - reading.value) / GUESSING
     worst = excess(tail) if tail is not None and tail.beats_chance() else 0.0
-    return (beyond if told else 0.0), worst, beyond
+    return (beyond if leaks else 0.0), worst, beyond
 
 
 def tail_of(readings: Iterable[Reading], layer: str | None) -> Reading | None:
@@ -119,15 +119,15 @@ def beside_features(reading: Reading, readings: Iterable[Reading]) -> Reading:
 
     If they tell nothing, return the reading as it is.
     """
-    told = [
+    levels = [
         one.value
         for one in readings
         if one.name == FEATURES
         and one.layer == reading.layer
         and (one.low is None or one.low > (one.chance or GUESSING))
     ]
-    level = max([GUESSING if reading.chance is None else reading.chance, *told])
-    return reading.model_copy(update={"chance": level}) if told else reading
+    level = max([GUESSING if reading.chance is None else reading.chance, *levels])
+    return reading.model_copy(update={"chance": level}) if levels else reading
 
 
 def place_of(reading: Reading) -> str:

@@ -28,10 +28,10 @@ from leaktight.findings.label_leak import (
     tells_labels,
     weight,
 )
-from leaktight.findings.layer_measure import LayerMeasure
+from leaktight.findings.layer_measure import LayerMeasure, asks_class, question_of
 from leaktight.findings.passes import passes_of
-from leaktight.findings.property import PROPERTY_AUC, of_class, question_of
 from leaktight.findings.rows import Row
+from leaktight.metrics.property_auc import PROPERTY_AUC
 
 if TYPE_CHECKING:
     from leaktight.findings.verdict import Judgement
@@ -90,7 +90,7 @@ class Labels(LeakKind):
         head="label AUC",
         column="label AUC",
         asked="are of one class",
-        asked_in=lambda scenario, names: question_of(scenario, names) if of_class(scenario) else "",
+        asked_in=lambda scenario, names: question_of(scenario, names) if asks_class(scenario) else "",
         measured=PROPERTY_AUC,
         prefix="label_",
         word="label",

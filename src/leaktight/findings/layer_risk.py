@@ -178,7 +178,7 @@ def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
         measure = asked[row.cells[0]]
         others = {r.name for record in records if asked[record.cell.key] != measure for r in record.readings}
         for name, profile in _profiles(row, measure).items():
-            # What two trainings have in common by name is kept apart.
+            # What two training runs have in common by name is kept apart.
             shared = measure is not None and name in others and name not in alone
             profiles.setdefault(f"{measure.prefix}{name}" if measure and shared else name, []).append(profile)
     found: dict[str, dict[str, Reading]] = {layer: {} for layer in _order(records)}

@@ -1,4 +1,4 @@
-"""Layer words: which layers give most away by themselves, and whether cheap measures point at them, in sentences."""
+"""Layer words: what a layer study asks, which layers give most away, and whether cheap measures point at them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from leaktight.findings.layer_risk import (
     Correlation,
     LayerRow,
     is_paired,
+    question_in,
     riskiest,
     sealing_measure,
     sealings,
 )
+from leaktight.plans.layer_study import INFERENCE, LayerStudy
 
 SIGNIFICANT = 0.05
 CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
@@ -66,7 +68,7 @@ def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
         'For the examples: By itself head has the highest PSNR (30.0 dB).'
     """
     found = [
-        f"For {measure.noun}: {most_telling(rows, _asked(measure, asked), measure.ranks[:2])}"
+        f"For {measure.noun}: {most_telling(rows, _question(measure, asked), measure.ranks[:2])}"
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.ranks[:2])
     ]
@@ -85,9 +87,9 @@ def sealing_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
     if measure is None or not steps:
         return []
     first, total = steps[0], steps[-1].bytes
-    told = f"what the other layers tell of {measure.noun}"
+    content = f"what the other layers tell of {measure.noun}"
     sentences = [
-        f"If {first.layer} alone is sealed ({_share(first.bytes, total)} of the parameters), {told} is "
+        f"If {first.layer} alone is sealed ({_share(first.bytes, total)} of the parameters), {content} is "
         f"{_show(measure.named(REMAINING), first.remaining)}."
     ]
     enough = next((step for step in steps[:-1] if not step.remaining.beats_chance()), None)
@@ -106,7 +108,7 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if part >= 0.01 * whole else "less than 1 %"
 
 
-def _asked(measure: LayerMeasure, asked: str) -> str:
+def _question(measure: LayerMeasure, asked: str) -> str:
     """Return what an attack asks of the examples: of the private property, what it is, where somebody says it."""
     return asked if asked and measure.of_property else measure.asked
 
@@ -133,17 +135,17 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     top, best = first[0].readings[name], first[0].layer
     measure = _measure_of(name)
     asks = measure is not None and bool(measure.asked)
-    told = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
+    phrase = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
     if top.chance is not None and top.low is not None and not top.beats_chance():
         what = (
-            f"{told} measurably better than guessing"
+            f"{phrase} measurably better than guessing"
             if asks
             else f"has a {title_of(name)} above chance in all repetitions"
         )
         return f"No layer by itself {what}: the highest is {best} ({_show(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
         every = (
-            f"Every layer by itself {told if asks else 'lies above chance'}, and none"
+            f"Every layer by itself {phrase if asks else 'lies above chance'}, and none"
             if top.beats_chance()
             else "No layer"
         )
@@ -154,7 +156,7 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
             else f"the intervals of all overlap with that of {best}, the highest ({_show(name, top)})"
         )
         return f"{every} stands out: {highest}.{few}"
-    why = f"best {told} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
+    why = f"best {phrase} ({_show(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = join_words([row.layer for row in first[1:]])
@@ -182,6 +184,35 @@ def _numbers(reading: Reading) -> str:
 def _ends(reading: Reading) -> list[float]:
     known = reading.low is not None and reading.high is not None
     return [value for value in (reading.value, reading.low, reading.high) if value is not None][: 3 if known else 1]
+
+
+def setup_sentences(study: LayerStudy) -> list[str]:
+    """Say what a study asks, on which messages, and what its attacker was given.
+
+    Args:
+        study: what is measured.
+
+    Example:
+        >>> from leaktight.data import Parity
+        >>> from leaktight.models import MLP
+        >>> setup_sentences(LayerStudy(data=Parity(), model=MLP()))[0][:83]
+        'Asked is whether the examples behind a message have the property `6 or more`, and, '
+    """
+    data = study.data.load()
+    questions = map(question_in, study.plans()[INFERENCE].scenarios.values())
+    what = "all of its examples" if study.share == 1 else f"a share of {study.share:g} of its examples"
+    alike = " Batches of both kinds have labels alike." if study.matched else ""
+    sent = f"updates of {study.local_steps} local steps" if study.local_steps > 1 else "gradients"
+    known = "their labels are known"
+    if data.test.properties is not None:
+        known += f", and which of them have the property ({int((data.test.properties == 1).sum())} do)"
+    return [
+        f"Asked is whether the examples behind a message {', and, apart, whether they '.join(questions)}.",
+        f"In one of two rounds, drawn at random, {what} have what is asked for; in the other none has.{alike}",
+        f"The attacker sits at the server and sees the {sent} of each of {study.participants} participants, and all "
+        f"parameters handed out. It is given the {len(data.test)} test examples as public ones: {known}.",
+        "The data is dealt out evenly, so that every participant has examples with the property and without.",
+    ]
 
 
 def together(found: Sequence[Correlation]) -> list[str]:

@@ -10,13 +10,12 @@ from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import STAGES, name_of
-from leaktight.metrics.image import PSNR
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.statistics.pooling import pool
 
 
 @dataclasses.dataclass(frozen=True)
-class Judgement:
+class ClaimVerdict:
     """What the records of one defence and one attack say of a claim.
 
     Args:
@@ -38,10 +37,10 @@ class Judgement:
         return f"{self.defence}, {self.attack}, {STAGES[self.stage]}, batches of {self.batch_size}: {self.verdict}"
 
 
-def judge_claim(records: Sequence[Record], claim: Claim) -> Iterator[Judgement]:
-    """Give the verdict on each defence under each attack on images; seeds are pooled.
+def judge_claim(records: Sequence[Record], claim: Claim) -> Iterator[ClaimVerdict]:
+    """Give the verdict on each defence under each attack that was graded by what it asks; seeds are pooled.
 
-    Where an accuracy or the value of each image is missing, there is none.
+    Where an accuracy or the value of each example is missing, there is none.
 
     Args:
         records: of an audit.
@@ -59,14 +58,14 @@ def judge_claim(records: Sequence[Record], claim: Claim) -> Iterator[Judgement]:
             place = (cell.scenario.key, cell.defence.key, cell.label, cell.stage, cell.batch_size)
             groups.setdefault(place, []).append(record)
     for (scenario, *_), group in groups.items():
-        psnrs = [_join(group, "raw"), _join(group, "used")]
+        values = [_join(group, claim.reading, against) for against in ("raw", "used")]
         accuracies = [_accuracy(group), _accuracy(plain.get((scenario,), []))]
-        if None in psnrs or None in accuracies:
+        if None in values or None in accuracies:
             continue
-        known = [reading for reading in (*psnrs, *accuracies) if reading is not None]
+        known = [reading for reading in (*values, *accuracies) if reading is not None]
         cell = group[0].cell
         messages = max(1, len(known[0].each) // cell.batch_size)
-        yield Judgement(
+        yield ClaimVerdict(
             name_of(cell.defence),
             cell.label,
             cell.stage,
@@ -75,13 +74,13 @@ def judge_claim(records: Sequence[Record], claim: Claim) -> Iterator[Judgement]:
         )
 
 
-def _join(records: Sequence[Record], against: str) -> Reading | None:
-    """Return the PSNR of all images of an attacker's answers."""
+def _join(records: Sequence[Record], name: str, against: str) -> Reading | None:
+    """Return a reading with the values of all examples that an attacker answered."""
     readings = [
         reading
         for record in records
         for reading in record.readings
-        if (reading.name, reading.against, reading.by) == (PSNR().kind, against, "") and reading.each
+        if (reading.name, reading.against, reading.by) == (name, against, "") and reading.each
     ]
     if not readings:
         return None

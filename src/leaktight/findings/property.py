@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from leaktight.core import registry
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.core.scenario import Scenario
-from leaktight.data.source import Source
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
-from leaktight.findings.display import class_name, title_of
+from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import GUESSING, auc_ends, is_inverted, weight
-from leaktight.findings.layer_measure import LayerMeasure
+from leaktight.findings.layer_measure import UNNAMED, LayerMeasure, asks_class, question_of
 from leaktight.findings.rows import Row
+from leaktight.metrics.property_auc import PROPERTY_AUC
 from leaktight.statistics.pooling import leaks_more, low
 
-PROPERTY_AUC = "property_auc"
-UNNAMED = "have the private property"
 SEATS = {"server": "the server", "wire": "someone on the wire"}
 JOINED = " + "
 """What stands between the names of layers that were taken together."""
@@ -44,7 +40,7 @@ class Property(LeakKind):
         head="property AUC",
         column="property AUC",
         asked=UNNAMED,
-        asked_in=lambda scenario, names: "" if of_class(scenario) else question_of(scenario, names),
+        asked_in=lambda scenario, names: "" if asks_class(scenario) else question_of(scenario, names),
         measured=PROPERTY_AUC,
         word="property",
         information="v_information",
@@ -107,8 +103,8 @@ class Property(LeakKind):
     def judged_by(self, row: Row) -> str:
         """Name it after the labels where a class stands in the place of the property."""
         said = super().judged_by(row)
-        asks_class = row.measured_in is not None and of_class(row.measured_in)
-        return said.replace("property AUC", "label AUC") if asks_class else said
+        about_class = row.measured_in is not None and asks_class(row.measured_in)
+        return said.replace("property AUC", "label AUC") if about_class else said
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting.
@@ -137,7 +133,7 @@ class Property(LeakKind):
         """Return the AUC of the whole message; where a class stands in the place of the property, that of labels."""
 
         def show_auc(row: Row, about_labels: bool) -> str:
-            asks = row.measured_in is not None and of_class(row.measured_in)
+            asks = row.measured_in is not None and asks_class(row.measured_in)
             return interval(row.reading(PROPERTY_AUC), 2) if asks is about_labels else NOTHING
 
         return (
@@ -228,48 +224,6 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
     wider = _NORMAL.inv_cdf(1 - 0.025 / max(tried, 1)) / _NORMAL.inv_cdf(0.975)
     chance = GUESSING if reading.chance is None else reading.chance
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
-
-
-def question_of(scenario: Scenario | None, class_names: Sequence[str] = ()) -> str:
-    """Say what an attack on the property asks of the examples, as far as the settings of the data tell.
-
-    Nothing is loaded.
-
-    Args:
-        scenario: where it was measured.
-        class_names: what its classes are called.
-
-    Example:
-        >>> from leaktight.data import Parity
-        >>> from leaktight.learning import Federated
-        >>> from leaktight.models import MLP
-        >>> question_of(Federated(data=Parity(), model=MLP()))
-        'have the property `6 or more`'
-    """
-    data = None if scenario is None else scenario.to_dict().get("data")
-    return _question(data, class_names) if isinstance(data, dict) else UNNAMED
-
-
-def of_class(scenario: Scenario) -> bool:
-    """Return whether a class stands in the place of the property, so that what is told of it is told of labels."""
-    data = scenario.to_dict().get("data")
-    return isinstance(data, dict) and data.get("kind") == "class_property"
-
-
-def _question(data: dict[str, Any], class_names: Sequence[str]) -> str:
-    if data.get("kind") == "class_property":
-        label = data.get("label")
-        return (
-            f"are of class {class_name(label, class_names)}" if isinstance(label, int) else "are of the commonest class"
-        )
-    named = data.get("private_property")
-    name = " or ".join(map(str, named)) if isinstance(named, list) else named
-    if not isinstance(name, str) or not name:
-        source = registry.classes(Source.family).get(str(data.get("kind")))
-        return f"have the property `{source.property_title}`" if source and source.property_title else UNNAMED
-    name = f"not {name}" if data.get("private_property_absent") else name
-    positive = data.get("private_property_positive")
-    return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
 
 
 def whence(reading: Reading) -> str:

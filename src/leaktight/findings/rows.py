@@ -281,7 +281,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
             alike.setdefault((*place, seen[place]), []).append(reading)
             seen[place] += 1
     pooled = tuple(map(_pool, alike.values()))
-    trainings = {training: losses[training] for record in done if (training := _training(record)) in losses}
+    runs = {training: losses[training] for record in done if (training := _training(record)) in losses}
     row = Row(
         scenario=scenario,
         defence=cell.defence,
@@ -295,7 +295,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         by_seed=tuple(reading for record in done for reading in record.readings if not reading.by),
         members=tuple(reading for reading in pooled if reading.by),
         notes=largest(record.notes for record in done),
-        loss=price_of(list(trainings.values())) if trainings else None,
+        loss=price_of(list(runs.values())) if runs else None,
         cells=tuple(
             record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))
         ),

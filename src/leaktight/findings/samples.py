@@ -48,12 +48,12 @@ class Samples(LeakKind):
     def share_left(self, row: Row, base: Row) -> float:
         """Compare the class asked for, and any class: whichever is kept more."""
         pairs = ((self.reading(row), self.reading(base)), (any_class(row), any_class(base)))
-        told = [
+        ratios = [
             excess(read) / excess(before)
             for read, before in pairs
             if read is not None and before is not None and read.beats_chance() and excess(before) > 0
         ]
-        return max(told, default=0.0)
+        return max(ratios, default=0.0)
 
     def clause(self, row: Row) -> str:
         """Say how many samples show the class asked for, and any other of the attacked where that is the leak."""

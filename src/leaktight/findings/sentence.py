@@ -32,7 +32,7 @@ def reasons_of(judgement: Judgement) -> str:
         *_say_gain(judgement),
     ]
     if worst.useless:
-        said.append(_learned_nothing(judgement))
+        said.append(_say_ignorant(judgement))
     if not is_undefended(judgement.defence) and not judgement.beside and not kind.unjudged:
         said += [_price(worst), *_budget(worst)]
     return " ".join(said)
@@ -166,7 +166,7 @@ def _say_gain(judgement: Judgement) -> list[str]:
     ]
 
 
-def _learned_nothing(judgement: Judgement) -> str:
+def _say_ignorant(judgement: Judgement) -> str:
     """Say that the model is no use; in which way, unless the price says so too."""
     utility = judgement.worst.utility
     said = "The model learned nothing" if is_ignorant(utility) else "The model may have learned nothing"

@@ -30,7 +30,7 @@ def victims_of(kind: LeakKind, rows: Iterable[Row]) -> int:
     return max((reading.n for row in rows if (reading := kind.reading(row)) is not None), default=0)
 
 
-def met_by(kind: LeakKind, row: Row, victims: int) -> float:
+def share_of_victims(kind: LeakKind, row: Row, victims: int) -> float:
     """Return the share of the victims that an attack met: one of several may be tried only where others failed."""
     reading = kind.reading(row)
     return reading.n / victims if row.suite and reading is not None and victims else 1.0
@@ -42,4 +42,4 @@ def weight_of(kind: LeakKind, row: Row, victims: int) -> tuple[object, ...]:
     Of equals, the answer of several goes before any one of them.
     """
     severity = kind.severity(row)
-    return met_by(kind, row, victims), severity[:1], not row.suite, severity, row.informative, row.adaptive
+    return share_of_victims(kind, row, victims), severity[:1], not row.suite, severity, row.informative, row.adaptive

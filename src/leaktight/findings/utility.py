@@ -56,14 +56,14 @@ class Price(Reading):
     paired: bool = False
 
 
-def price_of(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
+def price_of(runs: Sequence[tuple[Reading, Reading]]) -> Price:
     """Return how much worse models are under a defence than without it, in shares: the mean over seeds.
 
     Where every reading says what became of the same test rows, the interval is `statistics.paired_interval`: Newcombe's
     for accuracy, DeLong's for an AUC, over seeds. Else it is that of independent samples, pooled over seeds.
 
     Args:
-        trainings: for each seed, at least one, the utility of the model trained without defence and of the one trained
+        runs: for each seed, at least one, the utility of the model trained without defence and of the one trained
             under it.
 
     Example:
@@ -72,9 +72,9 @@ def price_of(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
         >>> price_of([(bare, under)]).paired, price_of([(bare, under.without_outcomes())]).paired
         (True, False)
     """
-    losses = [minus(without, under, f"{under.name}{_LOSS}") for without, under in trainings]
+    losses = [minus(without, under, f"{under.name}{_LOSS}") for without, under in runs]
     pooled = pool(losses)
-    pairs = _pairs(trainings)
+    pairs = _pairs(runs)
     if pairs is None:
         return Price(**dict(pooled))
     values = [loss.value for loss in losses]
@@ -82,13 +82,13 @@ def price_of(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
     return Price(name=pooled.name, value=fmean(values), low=low, high=high, n=pooled.n, paired=True)
 
 
-def _pairs(trainings: Sequence[tuple[Reading, Reading]]) -> list[Pair] | None:
+def _pairs(runs: Sequence[tuple[Reading, Reading]]) -> list[Pair] | None:
     """Return what became of the same test rows in each seed, without defence and under it.
 
     None if that was not kept of all.
     """
     found: list[Pair] = []
-    for without, under in trainings:
+    for without, under in runs:
         one, other = unpack(without.outcomes), unpack(under.outcomes)
         if one is None or other is None or not (one.matches(other) and (not found or one.matches(found[0][0]))):
             return None

@@ -13,10 +13,10 @@ from typing import Literal, get_args
 from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
-from leaktight.findings.evidence import HALF, Tried, is_enough, missing_in, tried_in
+from leaktight.findings.evidence import HALF, Tried, attacks_behind, is_enough, missing_in
 from leaktight.findings.kind import LUCK, LeakKind, first_kind, leak_kinds
 from leaktight.findings.rows import Row
-from leaktight.findings.strongest import met_by, parts_of, strongest_part, victims_of, weight_of
+from leaktight.findings.strongest import parts_of, share_of_victims, strongest_part, victims_of, weight_of
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
 """What an audit shows about a defence, in order of precedence.
@@ -166,7 +166,7 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
     victims = victims_of(kind, rows)
 
     def share_left(row: Row) -> float:
-        return _share_left(kind, row, base, complete) * met_by(kind, row, victims)
+        return _share_left(kind, row, base, complete) * share_of_victims(kind, row, victims)
 
     worst = max(beyond or rows, key=lambda row: (share_left(row), *weight_of(kind, row, victims)))
     found = Judgement(
@@ -176,7 +176,7 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         "unknown",
         worst,
         base,
-        tried_in(kind, rows, twins),
+        attacks_behind(kind, rows, twins),
         signs_of(kind, worst, width),
         bound=bound,
         luckiest=_luckier(kind, [complete.get(_name(row), row) for row in rows], worst),
@@ -260,8 +260,8 @@ def _order(judgement: Judgement) -> tuple[object, ...]:
     rate = judgement.bound.rate if judgement.verdict == "bounded" and judgement.bound is not None else 0.0
     before = kind.severity(base) if base is not None else ()
     own = kind.severity(judgement.worst)
-    told = (own, before) if rank < 0 else (before, own)
-    return rank, -rate, *(tuple(-value for value in severity) for severity in told)
+    severities = (own, before) if rank < 0 else (before, own)
+    return rank, -rate, *(tuple(-value for value in severity) for severity in severities)
 
 
 def _alike(kind: LeakKind, group: Sequence[Row]) -> list[Row]:

@@ -76,11 +76,11 @@ def content_of(message: Message, *others: Message) -> RecordDict:
     content = RecordDict()
     for number, each in enumerate((message, *others)):
         content[f"{_ARRAYS}-{number}"] = record_of(each.outgoing())
-        content[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(each))})
+        content[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(header_of(each))})
     return content
 
 
-def about_of(message: Message) -> dict[str, Any]:
+def header_of(message: Message) -> dict[str, Any]:
     """Return what a message says beside its tensors, for JSON."""
     return {
         "kind": message.kind.value,
@@ -122,7 +122,7 @@ def messages_of(content: RecordDict) -> list[Message]:
 
 
 def message_of(about: dict[str, Any], tensors: Tensors) -> Message:
-    """Undo `about_of`."""
+    """Undo `header_of`."""
     facts = {str(name): float(value) for name, value in about["facts"].items()}
     kind, sender, receiver = Kind(about["kind"]), str(about["sender"]), str(about["receiver"])
     return Message(kind, sender, receiver, int(about["round"]), tensors, facts)

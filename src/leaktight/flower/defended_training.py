@@ -132,8 +132,7 @@ def defend_training(
     """Return a participant's training under any defence: polarization, transformations, DP-SGD, a layer guard, a chain.
 
     What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private
-    heads,
-    codes and spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all
+    heads, codes and spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all
     messages: `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on.
     Call this after the received parameters were put into the model.
 

@@ -16,7 +16,7 @@ from leaktight.core.local import Memory, spending
 from leaktight.core.message import Message
 from leaktight.core.private import write_private
 from leaktight.core.scenario import flatten, unflatten
-from leaktight.flower.codec import about_of, message_of
+from leaktight.flower.codec import header_of, message_of
 
 SIMULATION = "LEAKTIGHT_SIMULATION"
 """The environment variable that makes a node draw from the agreed seed: its messages never leave this machine."""
@@ -114,7 +114,7 @@ def encode(state: NodeState) -> bytes:
     values = {f"memory/{name}": value for name, value in flatten(state.memory).items()}
     for number, message in enumerate(state.answer):
         values |= {f"answer-{number}/{name}": tensor for name, tensor in message.outgoing().items()}
-    answer = [about_of(message) for message in state.answer]
+    answer = [header_of(message) for message in state.answer]
     return pack(
         values, {"round": state.round, "notes": state.notes, "asked": state.asked, "answer": answer, "runs": state.runs}
     )

@@ -167,7 +167,7 @@ class Federated(Staged):
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
             parties = [watch(seat, enter, truths) for seat in _seats(clients)]
-            return _server(task, snapshot.parameters, self._asked, observation.seed), parties
+            return _server(task, snapshot.parameters, self._audit_protocol, observation.seed), parties
 
         if observation.stage == "training":
             self._require_own_protocol()
@@ -210,10 +210,10 @@ class Federated(Staged):
     ) -> list[Message]:
         # Rounds count on from the training run's, so that no stream is used twice.
         transcript: list[Message] = []
-        if self._asked.aggregation == "secure":
+        if self._audit_protocol.aggregation == "secure":
             owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
-                messages, _ = self._asked.collect(server, parties, number)
+                messages, _ = self._audit_protocol.collect(server, parties, number)
                 if parts := take_truth(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
                     owned = owned or join_owned(parts)
@@ -274,7 +274,7 @@ class Federated(Staged):
         """
         size, name = batch_size or self.batch_size, f"client-{number}"
         bound = None if key is None else bind_key(key, name, defence)
-        protocol = self.protocol if batch_size is None else self._asked
+        protocol = self.protocol if batch_size is None else self._audit_protocol
         return Client(
             name=name,
             public=task,
@@ -292,7 +292,7 @@ class Federated(Staged):
         )
 
     @property
-    def _asked(self) -> Protocol:
+    def _audit_protocol(self) -> Protocol:
         """The protocol of the messages that an audit asks for."""
         return self.observed or self.protocol
 

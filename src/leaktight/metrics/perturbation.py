@@ -172,10 +172,10 @@ class Perturbation(Metric):
 
     - `bias_ratio`: \(\lVert B \rVert / \lVert E \rVert\) over the biases of all layers but the head, the abscissa of
       the paper's trade-off curves; `body_ratio` over all tensors of these layers; `gradient_ratio` over the whole
-      message, also a public head that a defence may never touch. The value
-      is the geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same
-      for a ratio and its inverse, and not ruled by the one message that was hardly touched. Each message's ratio is
-      kept between 2^-23 and 2^23. There is none if these tensors were changed in no message at all.
+      message, also a public head that a defence may never touch. The value is the geometric mean over messages: it is
+      the mean on the logarithmic axis on which the ratio is drawn, the same for a ratio and its inverse, and not ruled
+      by the one message that was hardly touched. Each message's ratio is kept between 2^-23 and 2^23. There is none if
+      these tensors were changed in no message at all.
     - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix
       of the bias gradient of the first layer, without its zero entries (rectified units that are off). Only where the
       example solves that layer's system: for one step on one example, and a linear layer with bias that sees all of it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,8 @@ class Claim(Value):
         gamma: the accuracy that may be lost, in [-1, 1]; the smaller, the more is asked.
     """
 
+    reading: ClassVar[str] = "psnr"
+    """What epsilon is compared with."""
     epsilon: float = Field(gt=0, le=100)
     delta: float = Field(ge=0, le=1)
     gamma: float = Field(ge=-1, le=1)

@@ -16,8 +16,8 @@ from leaktight.core.task import Batch
 from leaktight.statistics.auc import auc, delong, delong_difference
 from leaktight.statistics.interval import Interval, wilson
 
-BEHIND = "property_auc_behind"
-"""The reading that compares a layer with the one that tells most."""
+PROPERTY_AUC, BEHIND = "property_auc", "property_auc_behind"
+"""The reading, and the one that compares a layer with that which tells most."""
 
 
 class PropertyAuc(Metric):

@@ -179,7 +179,7 @@ def _fool(network: nn.Module, shape: tuple[int, ...], classes: int, seed: int, r
     return textures.detach()
 
 
-def _strided(shape: tuple[int, ...], outputs: int) -> nn.Module:
+def _strided_network(shape: tuple[int, ...], outputs: int) -> nn.Module:
     channels, height, width = shape
     return nn.Sequential(
         nn.Conv2d(channels, 16, 5, stride=2, padding=2),
@@ -191,7 +191,7 @@ def _strided(shape: tuple[int, ...], outputs: int) -> nn.Module:
     )
 
 
-def _pooled(shape: tuple[int, ...], outputs: int) -> nn.Module:
+def _pooled_network(shape: tuple[int, ...], outputs: int) -> nn.Module:
     channels, height, width = shape
     return nn.Sequential(
         nn.Conv2d(channels, 8, 3, padding=1),
@@ -205,12 +205,12 @@ def _pooled(shape: tuple[int, ...], outputs: int) -> nn.Module:
     )
 
 
-def _dense(shape: tuple[int, ...], outputs: int) -> nn.Module:
+def _dense_network(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 64), nn.GELU(), nn.Linear(64, outputs))
 
 
 _ARCHITECTURES: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
-    "strided": _strided,
-    "pooled": _pooled,
-    "dense": _dense,
+    "strided": _strided_network,
+    "pooled": _pooled_network,
+    "dense": _dense_network,
 }

@@ -1,4 +1,4 @@
-"""Text: what one word on the command line means as a network."""
+"""Text: what words on the command line mean as a network."""
 
 from __future__ import annotations
 
@@ -34,3 +34,27 @@ def from_text(text: str) -> Network:
     if text not in known:
         raise InvalidValue(f"There is no model named `{text}`. {did_you_mean(text, known)} Name your own as `{FORM}`.")
     return known[text]()
+
+
+def set_own(model: Network | None, **given: str | None) -> Network | None:
+    """Return a person's own model with the settings that the command line gives; another model takes none.
+
+    Args:
+        model: what `--model` names; None if nothing does.
+        given: settings of `Factory`, by name; None for one that was not given.
+
+    Raises:
+        InvalidValue: a setting was given, and the model is not a person's own.
+
+    Example:
+        >>> set_own(from_text("mine:net"), head="classifier.2", output=None).head
+        'classifier.2'
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not chosen:
+        return model
+    if not isinstance(model, Factory):
+        option = "--" + next(iter(chosen)).replace("_", "-")
+        what = "names a layer of" if option == "--head" else "is a setting of"
+        raise InvalidValue(f"`{option}` {what} your own model. Give that with `--model package.module:function`.")
+    return Factory.model_validate({**dict(model), **chosen})

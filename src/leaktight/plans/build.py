@@ -102,8 +102,8 @@ def sweep(table: object) -> list[object]:
     own = [table]
     if strength is not None and isinstance(values, list) and values:
         own = [{**table, strength.field: value} for value in values]
-    held = {name: sweep(value) for name, value in table.items() if isinstance(value, dict)}
-    return [{**one, **dict(zip(held, choice, strict=True))} for one, *choice in _product([own, *held.values()])]
+    tables = {name: sweep(value) for name, value in table.items() if isinstance(value, dict)}
+    return [{**one, **dict(zip(tables, choice, strict=True))} for one, *choice in _product([own, *tables.values()])]
 
 
 def _product(parts: Iterable[list[Any]]) -> list[tuple[Any, ...]]:

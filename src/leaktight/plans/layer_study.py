@@ -103,9 +103,10 @@ class LayerStudy(Value):
         return tuple(self._federation(self.data).task(self.data.load(), self.seed).layers())
 
     def _inference(self) -> Plan:
-        held: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
+        sources: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
         # Where labels are alike in all batches there is nothing to ask of them.
-        sources = held if self.matched else {**held, "labels": ClassProperty(data=self.data)}
+        if not self.matched:
+            sources["labels"] = ClassProperty(data=self.data)
         if not sources:
             raise InvalidValue(
                 "Batches with matched labels need data with a private property. This has none; name one with "
@@ -122,12 +123,12 @@ class LayerStudy(Value):
         }
         return Plan(
             title="Where the leak sits",
-            scenarios={name: self._watched(source) for name, source in sources.items()},
+            scenarios={name: self._scenario(source) for name, source in sources.items()},
             probes=probes,
             grid=Grid(batch_sizes=(self.batch_size,), stages=("training",), seeds=(self.seed,), victims=self.messages),
         )
 
-    def _watched(self, source: Source) -> Federated:
+    def _scenario(self, source: Source) -> Federated:
         schedule = ByProperty(share=self.share, matched=self.matched)
         protocol = FedAvg(optimiser=_OPTIMISER, local_steps=self.local_steps) if self.local_steps > 1 else None
         settings = {} if protocol is None else {"protocol": protocol}

@@ -1,9 +1,10 @@
-"""Preset plans: an audit for whoever has a model and data but no opinion yet."""
+"""Preset plans: an audit for whoever has a model and data but no opinion yet, and a glance before a long one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from leaktight.attacks import Analytic, LabelReading, RunningStatistics
 from leaktight.attacks.presets import preset
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
@@ -21,6 +22,8 @@ from leaktight.models.network import Network
 from leaktight.plans.plan import Grid, Plan
 
 STRONGEST = "strongest"
+WITHOUT_SEARCH: tuple[Attack, ...] = (Analytic(), LabelReading(), RunningStatistics())
+"""What reads a message in seconds."""
 
 
 def quick(model: Network | None = None, data: Source | None = None) -> Plan:
@@ -70,6 +73,29 @@ def standard(model: Network | None = None, data: Source | None = None) -> Plan:
         defences=defences,
         probes=_attempts({STRONGEST: preset(STRONGEST)}),
         grid=Grid(batch_sizes=(1, 4), stages=("initial", "end"), victims=8),
+    )
+
+
+def glance(plan: Plan) -> Plan:
+    """Return a plan that asks at once what another one's messages give away, untrained and without a defence.
+
+    Its attacks take seconds. Those that do not fit a network are refused, each in its cell.
+
+    Args:
+        plan: the whole audit, with a single scenario.
+
+    Example:
+        >>> [str(cell.defence) for cell in glance(quick()).cells() if cell.purpose == "measure"]
+        ['none', 'none', 'none']
+    """
+    threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS}))
+    return Plan(
+        title=plan.title,
+        scenarios={name: scenario.shorten(0) for name, scenario in plan.scenarios.items()},
+        probes={
+            attack.kind: Attempt(attack=attack, threat=threat, metrics=standard_metrics()) for attack in WITHOUT_SEARCH
+        },
+        grid=plan.grid.model_copy(update={"stages": ("initial",)}),
     )
 
 

@@ -86,9 +86,8 @@ class Generic(Prior):
     - One channel: the above in grey, faces (Olivetti), digits (MNIST) and clothes (Fashion-MNIST), each kind with equal
       weight. Here one object fills the picture whatever the size, and a knee of 3.2 cycles per picture fits better, by
       0.02 nats. Digits are far from photographs: 0.56 nats per pixel, against -0.42 for white noise of the same
-      variance and 0.68 for a free variance
-          for each
-      coefficient; clothes 0.62, -0.39 and 0.73. A law chosen on photographs alone has -0.2 on digits.
+      variance and 0.68 for a free variance for each coefficient; clothes 0.62, -0.39 and 0.73. A law chosen on
+      photographs alone has -0.2 on digits.
 
     Other numbers of channels count as so many independent grey pictures. Inputs that are no pictures, such as columns
     of a table, are independent, each standard normal in the units that the network sees.

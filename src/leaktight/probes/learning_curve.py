@@ -51,7 +51,7 @@ class LearningCurve(Probe):
     def read(self, run: Run, rng: Stream) -> Finding:
         """Evaluate every model that a message of the run answers."""
         public = public_examples(run, self.kind, self.examples, rng)
-        own = _own(run, self.examples, rng)
+        own = _own_examples(run, self.examples, rng)
         handed = {
             message.round: message.tensors
             for message in run.transcript
@@ -71,7 +71,7 @@ class LearningCurve(Probe):
         return Finding(tuple(readings))
 
 
-def _own(run: Run, count: int, rng: Stream) -> Batch:
+def _own_examples(run: Run, count: int, rng: Stream) -> Batch:
     """Return at most so many examples that senders own, or, where that is unknown, that they sent messages about."""
     parts: dict[object, Batch] = {}
     for key, ground_truth in run.truths.items():

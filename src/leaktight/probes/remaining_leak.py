@@ -126,7 +126,7 @@ class RemainingLeak(Probe):
         sets = {JOINED.join(layers): list(layers), **{layer: [layer] for layer in layers}}
         for name, own in sets.items():
             if name not in worth:
-                worth[name] = prepared.held_out(self.classifier, own, name)
+                worth[name] = prepared.cross_validate(self.classifier, own, name)
         chosen = max(sets, key=lambda name: worth[name])
         return prepared.score(self.classifier, sets[chosen], chosen)
 

@@ -37,11 +37,12 @@ class AuditWorker:
     """The worker function of an audit.
 
     Args:
-        trainings: the worker's training runs; a folder that all workers share saves work, but nothing depends on it.
+        training_cache: the worker's training runs; a folder that all workers share saves work, but nothing depends on
+            it.
     """
 
-    def __init__(self, trainings: TrainingCache) -> None:
-        self._trainings = trainings
+    def __init__(self, training_cache: TrainingCache) -> None:
+        self._training_cache = training_cache
 
     def __call__(self, task: AuditTask, progress: Progress | None = None) -> AuditResult:
         """Do a task.
@@ -55,9 +56,9 @@ class AuditWorker:
             progress(0, 0)
         try:
             if isinstance(task.work, TrainingSpec):
-                self._trainings.get(task.work, progress and _slow_down(progress))
+                self._training_cache.get(task.work, progress and _slow_down(progress))
                 return AuditResult(task, Status.DONE, seconds=time.monotonic() - started)
-            record, pictures = measure(task.work, self._trainings)
+            record, pictures = measure(task.work, self._training_cache)
             seconds = time.monotonic() - started
             record = record.model_copy(update={"seconds": seconds})
             return AuditResult(task, record.status, record.reason, record, gallery.encode(pictures), seconds)
@@ -74,7 +75,7 @@ class AuditWorker:
         try:
             task = AuditTask.from_bytes(content)
             if task.fingerprint is not None:
-                here = self._trainings.fingerprint(task.work)
+                here = self._training_cache.fingerprint(task.work)
                 if here.digest != task.fingerprint.digest:
                     raise LeaktightError(ELSEWHERE.format(what=list_first(here.changes(task.fingerprint))))
         # As above: a person's own data and model are looked at here, too.

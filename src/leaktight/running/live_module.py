@@ -130,8 +130,8 @@ def _constants(members: Mapping[str, Any], functions: Mapping[int, FunctionType]
 
     Those that the module's own functions count or remember with are left out.
     """
-    held = {key: members[key] for key in parsed.literals.keys() & members.keys()}
-    texts = {key: text_of(value) for key, value in held.items() if not is_changeable(value)}
+    literals = {key: members[key] for key in parsed.literals.keys() & members.keys()}
+    texts = {key: text_of(value) for key, value in literals.items() if not is_changeable(value)}
     changed = {key: text for key, text in texts.items() if text is not None and text != parsed.literals[key]}
     names = [names_of(function.__code__) for function in functions.values() if changed]
     stored = {name for used in names for name in (*used.stored, *used.stored_attributes)}

@@ -10,7 +10,7 @@ from leaktight.running.gallery import Gallery, gallery_of
 from leaktight.running.training_cache import TrainingCache
 
 
-def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
+def measure(cell: Cell, training_cache: TrainingCache) -> tuple[Record, Gallery]:
     """Measure one cell; return its record and, for its owner's eyes, pictures.
 
     What parties noted counts their training run. What they noted while they were observed counts messages that only the
@@ -18,9 +18,9 @@ def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
 
     Args:
         cell: what to measure.
-        trainings: where the training run it needs is kept, or done.
+        training_cache: where the training run it needs is kept, or done.
     """
-    training = trainings.get(trainings.spec(cell))
+    training = training_cache.get(training_cache.spec(cell))
     observation = Observation(cell.stage, cell.batch_size, cell.victims, cell.seed)
     run = cell.scenario.observe(training, cell.defence, observation, cell.probe.enter)
     if cell.purpose == "null":

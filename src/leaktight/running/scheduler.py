@@ -118,10 +118,10 @@ def run(
         store.begin(plan)
         if on_begin is not None:
             on_begin(plan)
-        trainings = folder / TRAINING_FOLDER
-        with start_pool(workers, audit_setup(trainings, objects)) as pool:
+        place = folder / TRAINING_FOLDER
+        with start_pool(workers, audit_setup(place, objects)) as pool:
             forecast = Forecast(workers if isinstance(workers, int) else None)
-            _Scheduler(store, pool, TrainingCache(trainings), forecast, progress, on_undefended).run(plan)
+            _Scheduler(store, pool, TrainingCache(place), forecast, progress, on_undefended).run(plan)
         return store.records()
 
 
@@ -132,12 +132,12 @@ class _Scheduler:
         self,
         store: Store,
         pool: WorkerPool[AuditTask, AuditResult],
-        trainings: TrainingCache,
+        training_cache: TrainingCache,
         forecast: Forecast,
         progress: Progress | None,
         on_undefended: OnUndefended | None,
     ) -> None:
-        self._store, self._pool, self._trainings, self._progress = store, pool, trainings, progress
+        self._store, self._pool, self._training_cache, self._progress = store, pool, training_cache, progress
         self._forecast, self._on_undefended = forecast, on_undefended
         self._kinds: dict[str, Kinds] = {}
         self._undefended: set[str] = set()
@@ -149,16 +149,16 @@ class _Scheduler:
 
     def run(self, plan: Plan) -> None:
         planned = {cell.key: cell for cell in plan.cells()}
-        self._fingerprints = {key: self._trainings.fingerprint(cell) for key, cell in planned.items()}
+        self._fingerprints = {key: self._training_cache.fingerprint(cell) for key, cell in planned.items()}
         self._remove_damaged(planned)
         changes, cells = self._remove_outdated(planned)
         refusals = [result for cell in cells if (result := refusal(cell))]
         refused = {result.task.name for result in refusals}
         for cell in (cell for cell in cells if cell.key not in refused):
-            spec = self._trainings.spec(cell)
+            spec = self._training_cache.spec(cell)
             self._specs[spec.key] = spec
             self._waiting.setdefault(spec.key, []).append(cell)
-        ready = {key for key, spec in self._specs.items() if self._trainings.has(spec)}
+        ready = {key for key, spec in self._specs.items() if self._training_cache.has(spec)}
         self._say_what_changed(changes, len(planned), [spec for key, spec in self._specs.items() if key not in ready])
         self._total = len(cells) + len(self._specs) - len(ready)
         self._expect([*cells, *(spec for key, spec in self._specs.items() if key not in ready)])
@@ -196,7 +196,7 @@ class _Scheduler:
         """Begin training runs and the cells of those that are there; return when the last training run has ended."""
         for key in keys:
             if key not in ready:
-                self._submit(AuditTask(self._specs[key], self._trainings.fingerprint(self._specs[key])))
+                self._submit(AuditTask(self._specs[key], self._training_cache.fingerprint(self._specs[key])))
         for key in keys:
             if key in ready:
                 self._release(key)
@@ -235,8 +235,10 @@ class _Scheduler:
         """
         changes, share = list(cells), f"{len(cells)} of {count(planned, 'cell')}"
         if not cells:
-            before = [(spec, self._trainings.find_outdated(spec)) for spec in specs]
-            changes = [self._trainings.fingerprint(spec).changes(made) for spec, made in before if made is not None]
+            before = [(spec, self._training_cache.find_outdated(spec)) for spec in specs]
+            changes = [
+                self._training_cache.fingerprint(spec).changes(made) for spec, made in before if made is not None
+            ]
             share = f"{len(changes)} of {count(len(specs), 'training run')}"
         if changes:
             # What changed for most is named first.
@@ -261,7 +263,7 @@ class _Scheduler:
             return
         self._count(result)
         if isinstance(result.task.work, TrainingSpec) and result.status is Status.DONE:
-            self._trainings.tidy(result.task.work)
+            self._training_cache.tidy(result.task.work)
             self._release(result.task.name)
             return
         for cell in self._waiting.pop(result.task.name):

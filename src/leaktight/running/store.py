@@ -112,7 +112,7 @@ class Store:
             fingerprint: what it was made from.
         """
         made = fingerprint or Fingerprint()
-        row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), made.digest, self._made_with)
+        row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), made.digest, self._versions)
         with explain_errors(self.folder / STORE_FILE), self._transaction():
             parts = made.digest, json.dumps(dict(made.parts))
             self._connection.execute("INSERT OR REPLACE INTO fingerprints VALUES (?, ?)", parts)
@@ -218,7 +218,7 @@ class Store:
         return [(row[0].decode(), row[1].decode(), row[2].decode(), row[3].decode(), row[4].decode()) for row in sound]
 
     @cached_property
-    def _made_with(self) -> str:
+    def _versions(self) -> str:
         return json.dumps(versions())
 
     @contextmanager

@@ -102,26 +102,27 @@ class Journal:
         self._file.close()
 
 
-def _line(held: Mapping[str, Any], seal: str) -> bytes:
-    text = json.dumps(held, separators=(",", ":"))
-    return json.dumps({**held, "checksum": digest(seal, text)[:16]}, separators=(",", ":")).encode() + b"\n"
+def _line(entry: Mapping[str, Any], seal: str) -> bytes:
+    text = json.dumps(entry, separators=(",", ":"))
+    return json.dumps({**entry, "checksum": digest(seal, text)[:16]}, separators=(",", ":")).encode() + b"\n"
 
 
 def _parse_line(line: bytes, seal: str) -> dict[str, Any] | None:
     """Return what a line holds; None if it is cut off, damaged or made from something else."""
     try:
-        held: dict[str, Any] = parse_json(line)
-        del held["checksum"]
+        entry: dict[str, Any] = parse_json(line)
+        del entry["checksum"]
     except (ValueError, KeyError, AttributeError, TypeError):
         return None
-    return held if line == _line(held, seal) else None
+    return entry if line == _line(entry, seal) else None
 
 
 def _score(line: bytes, seal: str) -> tuple[ScoreTask, ImageScores] | None:
-    held = _parse_line(line, seal)
-    if held is None:
+    entry = _parse_line(line, seal)
+    if entry is None:
         return None
-    return ScoreTask(held["what"], held["start"], held["stop"], tuple(held["acts"])), tuple(map(float, held["scores"]))
+    task = ScoreTask(entry["what"], entry["start"], entry["stop"], tuple(entry["acts"]))
+    return task, tuple(map(float, entry["scores"]))
 
 
 def _unwritable(path: Path, error: OSError) -> LeaktightError:

@@ -12,8 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from leaktight.search.candidates import Candidate
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, choose
 from leaktight.search.score_task import blocks
 
 LEVEL = 0.99
@@ -110,7 +109,7 @@ def survivors(scores: Mapping[Candidate, Tensor], count: int, least: int = 0) ->
     Args:
         scores: of each candidate, on the same images.
         count: how many will be chosen.
-        least: how many go on in any case.
+        least: how many stay in any case.
     """
     ranked = by_mean(scores)
     best = choose(ranked, count)

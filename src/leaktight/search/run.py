@@ -23,8 +23,7 @@ from leaktight.running.processes import start_pool
 from leaktight.running.scheduler import Step
 from leaktight.running.store import lock_file
 from leaktight.running.worker_pool import Workers
-from leaktight.search.candidates import Candidate, Indices, draw_candidates
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, Indices, choose, draw_candidates
 from leaktight.search.journal import Journal
 from leaktight.search.material import material, semi_train
 from leaktight.search.measurement import Measurement, Progress
@@ -145,7 +144,7 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     if not best:
         raise InvalidValue(
             f"None of {settings.candidates * DRAWS} candidates has a better privacy score than images as they are, an "
-            f"accuracy score of at least {settings.threshold * base:.4g}{_asked(settings)}. Raise the threshold"
+            f"accuracy score of at least {settings.threshold * base:.4g}{_cost_clause(settings)}. Raise the threshold"
             f"{' or the loss' if settings.trained else ''}, or train on images as they are."
         )
     return Result(
@@ -162,7 +161,7 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     )
 
 
-def _asked(settings: Search) -> str:
+def _cost_clause(settings: Search) -> str:
     return f", and costs at most {settings.loss:.0%} of accuracy in brief training" if settings.trained else ""
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from leaktight.search.candidates import Candidate, Indices
-from leaktight.search.choice import choose
+from leaktight.search.candidates import Candidate, Indices, choose
 from leaktight.search.measurement import Measurement
 from leaktight.search.settings import Search
 from leaktight.statistics.interval import Interval

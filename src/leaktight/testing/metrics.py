@@ -120,8 +120,8 @@ def check_quantities(metric: Metric, trial: Trial) -> None:
         is_stated = reading.name in stated
         require(is_stated, f"{metric} must state its reading `{reading.name}` in `quantities`. Got {sorted(stated)}.")
         leaks = stated[reading.name].leaks
-        told = f"Got {leaks} for a reading where {reading.leaks} leaks."
-        require(leaks == reading.leaks, f"{metric} must state which direction of `{reading.name}` leaks. {told}")
+        fault = f"Got {leaks} for a reading where {reading.leaks} leaks."
+        require(leaks == reading.leaks, f"{metric} must state which direction of `{reading.name}` leaks. {fault}")
 
 
 def check_form(metric: Metric, trial: Trial) -> None:

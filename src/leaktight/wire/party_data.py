@@ -54,8 +54,8 @@ class PartyData:
             labelled: whether the label party's part is wanted.
         """
         data = split.data.load()
-        held = split.columns(data)
-        columns = data.columns or (None if held.ours is None else Columns.plain(data.shape[0]))
+        positions = split.columns(data)
+        columns = data.columns or (None if positions.ours is None else Columns.plain(data.shape[0]))
         parts = []
         for batch in (data.train, data.test):
             features, own = split.divide_rows(batch.inputs)
@@ -63,7 +63,7 @@ class PartyData:
                 parts.append(Batch(batch.inputs.new_zeros((len(batch), 0)) if own is None else own, batch.labels))
             else:
                 parts.append(Batch(features, torch.full((len(batch),), -1)))
-        places = held.theirs if labelled else held.ours
+        places = positions.theirs if labelled else positions.ours
         own_columns = None if columns is None or places is None else columns.take(places)
         return cls(parts[0], parts[1], own_columns, data.classes if labelled else 0)
 

@@ -88,6 +88,7 @@ class GanAttack(Attack):
 
     kind: Literal["gan"] = "gan"
     claims: ClassVar[frozenset[str]] = frozenset({"samples"})
+    goals: ClassVar[tuple[str, ...]] = ("make pictures of a class that only others hold",)
     principle: ClassVar[Principle] = "learned"
     victim_class: int = Field(0, ge=0)
     fake_class: int | None = Field(None, ge=0)

@@ -165,6 +165,7 @@ class LabelReading(Attack):
 
     kind: Literal["label_reading"] = "label_reading"
     claims: ClassVar[frozenset[str]] = frozenset({"labels"})
+    goals: ClassVar[tuple[str, ...]] = ("read off the labels",)
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
 

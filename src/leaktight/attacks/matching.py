@@ -134,6 +134,7 @@ class GradientMatching(Attack):
 
     kind: Literal["gradient_matching"] = "gradient_matching"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
+    goals: ClassVar[tuple[str, ...]] = ("rebuild the examples", "read off the labels")
     distance: DistanceName | Literal["likelihood"] = "cosine"
     messages: Literal["each", "joined"] = "each"
     update: Literal["unrolled", "surrogate"] = "unrolled"

@@ -149,6 +149,7 @@ class PropertyInference(Attack):
 
     kind: Literal["property_inference"] = "property_inference"
     claims: ClassVar[frozenset[str]] = frozenset({"property"})
+    goals: ClassVar[tuple[str, ...]] = ("tell a private property",)
     principle: ClassVar[Principle] = "learned"
     classifier: Family = "random_forest"
     layers: Literal["all", "each"] | Annotated[tuple[str, ...], Field(min_length=1)] = "all"

@@ -43,6 +43,7 @@ class RunningStatistics(Attack):
 
     kind: Literal["running_statistics"] = "running_statistics"
     claims: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    goals: ClassVar[tuple[str, ...]] = ("read off the statistics of batch normalisation",)
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
 

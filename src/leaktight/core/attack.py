@@ -237,13 +237,15 @@ class Attack(Registered):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of
-    (`inputs`, `labels`, `scores`, `property`, `samples`, `statistics`), `principle` what it rests on, `simple` marks an
-    attack that a strong one should beat, `models` says which defences it models, `active` marks one that sits in its
-    seat while the model is trained. An attack with a field `accomplices` takes those seats too.
+    (`inputs`, `labels`, `scores`, `property`, `samples`, `statistics`), `goals` the same in words for reports, such as
+    `rebuild the examples`, `principle` what it rests on, `simple` marks an attack that a strong one should beat,
+    `models` says which defences it models, `active` marks one that sits in its seat while the model is trained. An
+    attack with a field `accomplices` takes those seats too.
     """
 
     family: ClassVar[str] = "attack"
     claims: ClassVar[frozenset[str]] = frozenset()
+    goals: ClassVar[tuple[str, ...]] = ()
     principle: ClassVar[Principle] = "search"
     simple: ClassVar[bool] = False
 

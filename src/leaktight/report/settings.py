@@ -13,13 +13,13 @@ from leaktight.core.defence import Defence, is_undefended, links
 from leaktight.core.display import capital, join_words
 from leaktight.core.probe import Attempt, Probe, attack_of
 from leaktight.core.record import Cell
+from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
 from leaktight.findings.adaptation import models_defence
 from leaktight.findings.display import family_of, gist, label_of, name_of
 from leaktight.findings.redaction import without_places
 from leaktight.findings.threats import SOURCE, letter_of_probe
-from leaktight.learning import Federated
 from leaktight.report.page import Page, Section
 from leaktight.report.sheet import scenario_name
 
@@ -38,13 +38,6 @@ SEATS = {
     "for its own examples",
     "label-party": "the label party: it follows the protocol and reads the activations that it is sent",
     "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
-}
-WANTS = {
-    "inputs": "rebuild the examples",
-    "labels": "read off the labels",
-    "scores": "tell examples apart",
-    "property": "tell a private property",
-    "samples": "make pictures of a class that only others hold",
 }
 
 
@@ -75,12 +68,10 @@ def known_in(page: Page) -> frozenset[Knows]:
     """Return what an attacker of this audit could know: what the audit has not, nobody can be denied."""
     probes = [record.cell.probe for record in page.records]
     granted = {known for probe in probes if isinstance(probe, Attempt) for known in probe.threat.knows}
-    kinds = {link.kind for record in page.records for link in links(record.cell.defence)}
-    federated = any(isinstance(record.cell.scenario, Federated) for record in page.records)
+    parts: list[Scenario | Defence] = [record.cell.scenario for record in page.records]
+    parts += [link for record in page.records for link in links(record.cell.defence)]
     usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
-    usual |= {Knows.KEYS} if "class_keys" in kinds else set()
-    usual |= {Knows.LOCAL_STEPS} if federated else set()
-    return frozenset(granted | usual)
+    return frozenset(granted | usual).union(*(part.knowable for part in parts))
 
 
 def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), active: bool = False) -> dict[str, Any]:
@@ -105,12 +96,11 @@ def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), ac
 
 
 def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
-    """Return what an attack is and wants, and which of these defences it models."""
+    """Return what an attack is and its goals, and which of these defences it models."""
     attack = attack_of(probe)
     if attack is None:
-        return {"gist": gist(probe), "wants": [], "models": "", "defended": False, "changed": ""}
-    wants = [words for claim, words in WANTS.items() if claim in attack.claims]
-    wants += [f"here {attack.aim}"] if attack.aim else []
+        return {"gist": gist(probe), "goals": [], "models": "", "defended": False, "changed": ""}
+    goals = [*attack.goals, *([f"here {attack.aim}"] if attack.aim else [])]
     models = dict.fromkeys(
         family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
     )
@@ -118,7 +108,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     defended = not all(map(is_undefended, defences))
     return {
         "gist": gist(attack),
-        "wants": wants,
+        "goals": goals,
         "models": models_words,
         "defended": defended,
         "changed": changed_settings(attack),

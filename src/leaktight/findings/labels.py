@@ -9,24 +9,21 @@ from leaktight.core.attack import Principle
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
+from leaktight.findings.auc import auc_ends, chance_of, is_inverted, weight
 from leaktight.findings.column import NOTHING, Column, chance, format_reading, result, value_of
 from leaktight.findings.display import name_of, title_of
 from leaktight.findings.kind import Axis, Distance, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import (
     CEILING,
     FEATURES,
-    GUESSING,
     LEAK_AUC,
     PASSES,
     TAIL,
     THEORY,
-    auc_ends,
-    is_inverted,
     place_of,
     strongest_layer,
     tail_of,
     tells_labels,
-    weight,
 )
 from leaktight.findings.layer_measure import LayerMeasure, asks_class, question_of
 from leaktight.findings.passes import passes_of
@@ -134,7 +131,9 @@ class Labels(LeakKind):
         tail = self._tail(row)
         if tail is None or not is_beyond(tail, width):
             return ()
-        return (f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {_chance(tail):.2f}",)
+        return (
+            f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {chance_of(tail):.2f}",
+        )
 
     def comes_beside(self, row: Row) -> bool:
         """Return whether labels come with an update."""
@@ -173,7 +172,7 @@ class Labels(LeakKind):
         how = MEANS.get(row.kind, "from the gradients")
         return (
             f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
-            f"where guessing gets {_chance(reading):.2f}"
+            f"where guessing gets {chance_of(reading):.2f}"
         )
 
     def headline(self, row: Row) -> str:
@@ -185,7 +184,7 @@ class Labels(LeakKind):
             blind = "" if reading.chance is None else f" (a blind answer gets {percent(1 - reading.chance)})"
             return f"{percent(1 - reading.value)} of the labels are read{blind}"
         value = 1 - reading.value if is_inverted(reading) else reading.value
-        return f"labels are told with AUC {value:.2f} (guessing gets {_chance(reading):.2f})"
+        return f"labels are told with AUC {value:.2f} (guessing gets {chance_of(reading):.2f})"
 
     def short(self, row: Row) -> str:
         """Return the AUC, or the share of labels read."""
@@ -297,7 +296,3 @@ def _hits(distance: Reading | None) -> Reading | None:
 
 def _who(row: Row) -> str:
     return SEATS.get(row.seat, "the attacker")
-
-
-def _chance(reading: Reading) -> float:
-    return GUESSING if reading.chance is None else reading.chance

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
+from leaktight.findings.auc import auc_ends, chance_of, is_inverted, weight
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
-from leaktight.findings.label_leak import GUESSING, auc_ends, is_inverted, weight
 from leaktight.findings.layer_measure import UNNAMED, LayerMeasure, asks_class, question_of
 from leaktight.findings.rows import Row
 from leaktight.metrics.property_auc import PROPERTY_AUC
@@ -73,7 +73,7 @@ class Property(LeakKind):
             return "nothing was measured"
         who = SEATS.get(row.seat, f"the participant {row.seat}" if row.seat else "the attacker")
         ends = "" if reading.low is None or reading.high is None else f"{reading.low:.2f} to {reading.high:.2f}; "
-        chance = GUESSING if reading.chance is None else reading.chance
+        chance = chance_of(reading)
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         return (
             f"from one shared message {who} tells whether its examples "
@@ -87,7 +87,7 @@ class Property(LeakKind):
         if reading is None:
             return self.clause(row)
         value = 1 - reading.value if is_inverted(reading) else reading.value
-        chance = GUESSING if reading.chance is None else reading.chance
+        chance = chance_of(reading)
         asked = question_of(row.measured_in, row.class_names)
         return f"one message tells whether its examples {asked} with AUC {value:.2f} (guessing gets {chance:.2f})"
 
@@ -222,7 +222,7 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
         (True, False)
     """
     wider = _NORMAL.inv_cdf(1 - 0.025 / max(tried, 1)) / _NORMAL.inv_cdf(0.975)
-    chance = GUESSING if reading.chance is None else reading.chance
+    chance = chance_of(reading)
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
 
 

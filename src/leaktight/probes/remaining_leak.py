@@ -17,8 +17,9 @@ from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.defences.sealing_order import GUESSING, sealing_order
+from leaktight.defences.sealing_order import sealing_order
 from leaktight.metrics.property_auc import has_property, property_interval
+from leaktight.statistics.auc import GUESSING
 
 REMAINING, COUNT, BYTES, BASELINE = "remaining_auc", "sealed_layers", "sealed_bytes", "counting_auc"
 

@@ -15,7 +15,7 @@ from leaktight.core.display import count
 from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_risk import Correlation, LayerRow, correlations, sealing_measure, sealings
+from leaktight.findings.layer_risk import LayerCorrelation, LayerRow, correlations, sealing_measure, sealings
 from leaktight.findings.layer_words import layer_sentences, titles_without_attack
 
 WIDE = 160
@@ -77,12 +77,12 @@ def _say(where: Console, text: str) -> None:
     where.print(Text(text), highlight=False, soft_wrap=not where.is_terminal)
 
 
-def _strength(one: Correlation) -> tuple[bool, float]:
+def _strength(one: LayerCorrelation) -> tuple[bool, float]:
     """Return what correlations are ranked by: the clearest first, those that say nothing last."""
     return one.p is None, 0.0 if one.p is None else one.p
 
 
-def _sentence(one: Correlation) -> str:
+def _sentence(one: LayerCorrelation) -> str:
     numbers = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
     return f"{title_of(one.metric)} and {title_of(one.attack)} over {one.n} layers: {numbers}"
 

@@ -77,7 +77,7 @@ class Reconstruction(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
-class Labels(Guess):
+class GuessedLabels(Guess):
     """Guessed labels behind each message, and nothing else."""
 
     labels: tuple[Tensor, ...]
@@ -161,7 +161,7 @@ class PropertyScores(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
-class BatchStatistics(Guess):
+class GuessedStatistics(Guess):
     """Means and variances of the batch behind each message, at the layers that normalise by them.
 
     Args:
@@ -182,7 +182,7 @@ class BatchStatistics(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
-class Samples(Guess):
+class GuessedSamples(Guess):
     """Examples of one class that the attacker made up; none of them stands for a particular example behind a message.
 
     Args:

@@ -18,7 +18,7 @@ from leaktight.findings.display import name_of
 from leaktight.findings.kind import LeakKind
 from leaktight.findings.plan_difference import differences_of
 from leaktight.findings.rows import Row
-from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.summary import AuditSummary, summarise
 from leaktight.findings.summary_file import scenario_names
 from leaktight.findings.utility import Price, is_utility, price_of, utility_of
 from leaktight.findings.verdict import Judgement
@@ -54,7 +54,7 @@ class Audit:
     records: tuple[Record, ...]
     versions: Mapping[str, str]
     contents: Mapping[str, str]
-    summary: Summary
+    summary: AuditSummary
 
     @classmethod
     def read(cls, folder: Path, letter: str) -> Audit:

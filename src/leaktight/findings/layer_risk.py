@@ -53,7 +53,7 @@ class LayerRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class Correlation:
+class LayerCorrelation:
     """Whether a measure that needs no attack and what an attack gets go together over layers.
 
     Args:
@@ -295,7 +295,7 @@ def _rank(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
     return sorted((row for row in rows if any(name in row.readings for name in names)), key=key, reverse=True)
 
 
-def correlations(rows: Sequence[LayerRow]) -> list[Correlation]:
+def correlations(rows: Sequence[LayerRow]) -> list[LayerCorrelation]:
     """Return how V-information, sensitivity and mutual information go together with the AUC of attacks, over layers.
 
     Example:
@@ -307,7 +307,7 @@ def correlations(rows: Sequence[LayerRow]) -> list[Correlation]:
     for metric, attack in [(name, measure.reading) for measure in asking for name in _beside(measure, rows)]:
         both = [(x, y) for row in rows if (x := row.value(metric)) is not None and (y := row.value(attack)) is not None]
         if both:
-            found.append(Correlation(metric, attack, *_pearson(*zip(*both, strict=True)), len(both)))
+            found.append(LayerCorrelation(metric, attack, *_pearson(*zip(*both, strict=True)), len(both)))
     return found
 
 

@@ -12,7 +12,7 @@ from leaktight.findings.layer_measure import REMAINING, SENSITIVITY, LayerMeasur
 from leaktight.findings.layer_risk import (
     LEAST_LAYERS,
     MUTUAL_INFORMATION,
-    Correlation,
+    LayerCorrelation,
     LayerRow,
     is_paired,
     question_in,
@@ -215,17 +215,17 @@ def setup_sentences(study: LayerStudy) -> list[str]:
     ]
 
 
-def together(found: Sequence[Correlation]) -> list[str]:
+def together(found: Sequence[LayerCorrelation]) -> list[str]:
     """Say how far V-information and sensitivity point at the layers that tell an attack most, a sentence for each.
 
     Example:
-        >>> together([Correlation("v_information", "property_auc", 0.95, 0.01, 5)])
+        >>> together([LayerCorrelation("v_information", "property_auc", 0.95, 0.01, 5)])
         ['Over 5 layers, V-information goes along with property AUC (Pearson r = 0.95, p = 0.01).']
     """
     return [_together(one) for one in found if one.metric in (*_informations(), SENSITIVITY)]
 
 
-def _together(one: Correlation) -> str:
+def _together(one: LayerCorrelation) -> str:
     metric, attack = title_of(one.metric), title_of(one.attack)
     if one.n < LEAST_LAYERS:
         return f"There are too few layers ({one.n}) to say whether {metric} goes along with {attack}."

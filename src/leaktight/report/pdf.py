@@ -9,7 +9,7 @@ from fpdf import FPDF
 
 from leaktight.core.display import count
 from leaktight.findings.kind import Gauge
-from leaktight.findings.summary import Summary
+from leaktight.findings.summary import AuditSummary
 from leaktight.report.earlier import Tell, write_beside
 from leaktight.report.render import page_of
 from leaktight.report.sheet import Sheet, VerdictGroup, VerdictLine
@@ -36,7 +36,7 @@ def write_pdf(
     folder: Path,
     out: Path | None = None,
     redact: bool = False,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
     force: bool = False,
     tell: Tell | None = None,
 ) -> Path:

@@ -284,7 +284,7 @@ def test_the_rest_of_the_page_speaks_of_the_property(page, records):
     assert values["accuracy"]
     assert values["layered"] == ["v_information", "sensitivity", "mutual_information"]
     (threat,) = threat_section(found).values["threats"]
-    assert threat["attacks"]["property"]["wants"] == ["tell a private property"]
+    assert threat["attacks"]["property"]["goals"] == ["tell a private property"]
 
 
 def test_what_layers_say_without_an_attack_is_not_in_the_table_of_every_number(page, records):

@@ -28,7 +28,7 @@ from leaktight.report.numbers import checks_section, csv_address, table_section
 from leaktight.report.page import Page
 from leaktight.report.settings import (
     in_words,
-    known_in,
+    knowable,
     lines_of,
     parameters_section,
     reproduce_section,
@@ -207,7 +207,7 @@ def test_an_attacker_who_takes_part_knows_the_defence_and_nobody_is_denied_what_
 
 def test_scenario_and_defence_say_what_there_is_to_know_besides(page, made):
     def known(**settings):
-        return known_in(page([made.record(knows=(), **settings)]))
+        return knowable(page([made.record(knows=(), **settings)]))
 
     usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
     assert known() == usual

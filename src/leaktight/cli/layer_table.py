@@ -23,19 +23,21 @@ MOST = 3
 """How many correlations are shown; the others are counted."""
 
 
-def show(rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), asked: str = "") -> None:
+def show(
+    rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), question: str = ""
+) -> None:
     """Print which layers give most away, what was measured of each, and how measures go together with attacks.
 
     Args:
         rows: what was measured, in the order of the network.
         console: where to print; by default standard output.
         about: what was asked, and what the attacker was given, in sentences.
-        asked: what an attack on the private property asks of the examples; by default whether they have it.
+        question: what an attack on the private property asks of the examples; by default whether they have it.
     """
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    for sentence in (*about, *layer_sentences(rows, asked)):
+    for sentence in (*about, *layer_sentences(rows, question)):
         _say(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
     cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
@@ -90,7 +92,7 @@ def _sentence(one: LayerCorrelation) -> str:
 def _columns() -> dict[str, str]:
     """Return every measure and its title, in order: of attacks that ask, of no attack, of attacks that rebuild."""
     asking, rebuilding = (
-        {measure.reading: measure.column for measure in layer_measures() if bool(measure.asked) is asks}
+        {measure.reading: measure.column for measure in layer_measures() if bool(measure.question) is asks}
         for asks in (True, False)
     )
     return asking | titles_without_attack() | rebuilding

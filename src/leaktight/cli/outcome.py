@@ -164,7 +164,7 @@ def layers(records: Sequence[Record], summary: AuditSummary) -> list[str]:
     """Return for each setting without defence in which layers were measured which of them gives most away by itself."""
     bare = [profile for profile in profiles_of(records, summary.rows) if is_undefended(profile.place.defence)]
     lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
-    found = [f"{where}{most_telling(one.layers, one.asked)}" for where, one in zip(lead, bare, strict=True)]
+    found = [f"{where}{most_telling(one.layers, one.question)}" for where, one in zip(lead, bare, strict=True)]
     return [*found, CAVEAT] if found else []
 
 

@@ -39,8 +39,8 @@ class Property(LeakKind):
         noun="the property",
         head="property AUC",
         column="property AUC",
-        asked=UNNAMED,
-        asked_in=lambda scenario, names: "" if asks_class(scenario) else question_of(scenario, names),
+        question=UNNAMED,
+        question_in=lambda scenario, names: "" if asks_class(scenario) else question_of(scenario, names),
         measured=PROPERTY_AUC,
         word="property",
         information="v_information",
@@ -88,8 +88,8 @@ class Property(LeakKind):
             return self.clause(row)
         value = 1 - reading.value if is_inverted(reading) else reading.value
         chance = chance_of(reading)
-        asked = question_of(row.measured_in, row.class_names)
-        return f"one message tells whether its examples {asked} with AUC {value:.2f} (guessing gets {chance:.2f})"
+        question = question_of(row.measured_in, row.class_names)
+        return f"one message tells whether its examples {question} with AUC {value:.2f} (guessing gets {chance:.2f})"
 
     def short(self, row: Row) -> str:
         """Return the AUC."""
@@ -100,9 +100,9 @@ class Property(LeakKind):
         """Say what is told."""
         return f"AUC, how well it is told whether examples {question_of(row.measured_in, row.class_names)}"
 
-    def judged_by(self, row: Row) -> str:
+    def say_reading(self, row: Row) -> str:
         """Name it after the labels where a class stands in the place of the property."""
-        said = super().judged_by(row)
+        said = super().say_reading(row)
         about_class = row.measured_in is not None and asks_class(row.measured_in)
         return said.replace("property AUC", "label AUC") if about_class else said
 

@@ -28,8 +28,8 @@ def render_comparison(comparison: AuditComparison) -> str:
     )
     shared = comparison.shared_lines
     groups = {
-        "Changed": [_shown(comparison, line) for line in shared if line.changed],
-        "The same": [_shown(comparison, line) for line in shared if not line.changed],
+        "Changed": [_entry(comparison, line) for line in shared if line.changed],
+        "The same": [_entry(comparison, line) for line in shared if not line.changed],
     }
     style = read_styles("palette", "page", "compare")
     return environment.get_template("compare.html").render(
@@ -44,7 +44,7 @@ def render_comparison(comparison: AuditComparison) -> str:
     )
 
 
-def _shown(comparison: AuditComparison, line: ComparedDefence) -> dict[str, Any]:
+def _entry(comparison: AuditComparison, line: ComparedDefence) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
     for audit, judgement, difference in zip(comparison.audits, line.judgements, line.differences, strict=True):
         if judgement is None:

@@ -73,7 +73,7 @@ def labels_section(page: Page) -> Section | None:
         block = {
             "setting": rows[0].setting,
             "figures": figures,
-            "drawn": [_drawn(curve) for curve in strongest],
+            "drawn": [_caption(curve) for curve in strongest],
             "passes": [_passes(one) for one in over_passes],
             "beside": list(BESIDE.values()),
             "curves": over,
@@ -230,7 +230,7 @@ def strongest_curves(curves: Iterable[LeakCurve]) -> list[LeakCurve]:
     return [max(some, key=lambda curve: weight(curve.median, curve.tail)) for some in found.values()]
 
 
-def _drawn(curve: LeakCurve) -> str:
+def _caption(curve: LeakCurve) -> str:
     """Say which attack and layer is drawn of a defence."""
     return f"{name_of(curve.row.defence)}: {curve.row.attack}, {place_of(curve.median)}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leaktight.core.record import Record
 from leaktight.core.scenario import Scenario
-from leaktight.findings.layer_risk import asked_in, correlations, layer_rows
+from leaktight.findings.layer_risk import correlations, first_question, layer_rows
 from leaktight.findings.layer_words import layer_sentences, together
 from leaktight.report.chart import Figure
 from leaktight.report.earlier import Tell, write_beside
@@ -55,7 +55,7 @@ def whole_section(page: Page, about: Sequence[str] = ()) -> Section | None:
     if not rows:
         return None
     curves = sealing_charts(rows)
-    headline, *others = layer_sentences(rows, asked_in(page.records))
+    headline, *others = layer_sentences(rows, first_question(page.records))
     block = {
         "setting": "all that was measured, without defence",
         "figures": [

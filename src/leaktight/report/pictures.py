@@ -65,7 +65,7 @@ def pictures_section(page: Page) -> Section | None:
         for strips in blocks_of([j for j in charted if j.scenario == scenario], page.pictures, threshold)
     ]
     graded = bool(blocks)
-    blocks += [[strip] for row in _ungraded(page) if (strip := ungraded_strip(row, page.pictures))]
+    blocks += [[strip] for row in _ungraded_rows(page) if (strip := ungraded_strip(row, page.pictures))]
     if not blocks:
         return None
     values = {"blocks": blocks, "threshold": threshold, "graded": graded}
@@ -110,7 +110,7 @@ def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
     return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", made)
 
 
-def _ungraded(page: Page) -> list[Row]:
+def _ungraded_rows(page: Page) -> list[Row]:
     """Return the rows that nobody could grade, those first in which the attack explains most."""
     kinds = [kind for kind in leak_kinds() if kind.unjudged]
     rows = [(kind, row) for row in page.summary.rows for kind in kinds if kind.reading(row) is not None]

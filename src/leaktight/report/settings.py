@@ -50,21 +50,21 @@ def threat_section(page: Page) -> Section:
             active = probe.attack.active
             group = groups.setdefault(
                 (probe.threat.key, active),
-                {"words": in_words(probe.threat, known_in(page), active), "letters": {}, "attacks": {}},
+                {"words": in_words(probe.threat, knowable(page), active), "letters": {}, "attacks": {}},
             )
             group["letters"] |= {str(letter): None} if (letter := letter_of_probe(probe)) else {}
             group["attacks"].setdefault(label_of(record.cell), _attack(probe, [r.cell.defence for r in page.records]))
-    values = {"threats": list(groups.values()), "source": SOURCE, "open": left_open(page)}
+    values = {"threats": list(groups.values()), "source": SOURCE, "open": open_by_design(page)}
     return Section("threat", "Who attacks, and what they know", "threat.html", values)
 
 
-def left_open(page: Page) -> dict[str, tuple[str, ...]]:
+def open_by_design(page: Page) -> dict[str, tuple[str, ...]]:
     """Return for each defence of an audit what it leaves open by design, whatever was measured here."""
     used = {link.kind: link for record in page.records for link in links(record.cell.defence)}
     return {capital(type(link).title or kind): link.leaves_open for kind, link in used.items() if link.leaves_open}
 
 
-def known_in(page: Page) -> frozenset[Knows]:
+def knowable(page: Page) -> frozenset[Knows]:
     """Return what an attacker of this audit could know: what the audit has not, nobody can be denied."""
     probes = [record.cell.probe for record in page.records]
     granted = {known for probe in probes if isinstance(probe, Attempt) for known in probe.threat.knows}

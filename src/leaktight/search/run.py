@@ -69,7 +69,7 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
     Factory.start_run()
     with one_thread(), contextlib.ExitStack() as stack:
         material(settings)  # what is wrong with the data is said before the long part
-        key, fingerprint = _scoring(settings).key, _fingerprint(settings)
+        key, fingerprint = _scoring_settings(settings).key, _fingerprint(settings)
         private_folder(folder)
         stack.enter_context(contextlib.closing(lock_file(folder / LOCK)))
         _train(settings, folder / MODEL, f"{key}-{fingerprint.digest}", progress)
@@ -80,7 +80,7 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
     return result
 
 
-def _scoring(settings: Search) -> Search:
+def _scoring_settings(settings: Search) -> Search:
     """Return the settings that decide scores: data, network and how they are measured, not what is chosen from."""
     return Search.model_validate({name: value for name, value in settings.to_dict().items() if name not in _CHOICE})
 

@@ -1,4 +1,4 @@
-"""Labels: what a feature party tells of them from cut gradients, and what can be read of them off an update."""
+"""Labels: what a feature party learns of them from cut gradients, and what can be read of them off an update."""
 
 from __future__ import annotations
 

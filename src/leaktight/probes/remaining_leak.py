@@ -39,7 +39,7 @@ class RemainingLeak(Probe):
     attacker knows the parameters of sealed layers as they were handed out (see `Sealed`).
 
     `counting_auc` is the AUC of an attacker who is told the labels behind each message and nothing else, and counts
-    them: where the property goes along with the labels, a message tells of it even though its gradients say no more
+    them: where the property goes along with the labels, a message reveals it even though its gradients say no more
     than what is learned.
 
     Args:

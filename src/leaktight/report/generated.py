@@ -174,7 +174,7 @@ def key_sentence(row: Row) -> str:
     chance = "" if reading.chance is None else f", chance {_hundredth(reading.chance)}"
     seeds = max(1, len(row.cells))
     turns = len(reading.each) // seeds
-    # Trainings of one length were looked at on the same turns.
+    # Training runs of one length were looked at on the same turns.
     path = [fmean(reading.each[turn::turns]) for turn in range(turns)] if turns * seeds == len(reading.each) else []
     told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
     return (

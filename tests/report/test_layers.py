@@ -17,7 +17,7 @@ from leaktight.report.findings import glossary_section, summary_section
 from leaktight.report.layers import chart_of, layers_section, measures_of
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
-from leaktight.report.settings import threat_section
+from leaktight.report.parameters import threat_section
 from leaktight.report.tradeoff import tradeoff_section
 
 LAYERS = ("body.conv1", "body.conv2", "body.linear1", "head")

@@ -26,7 +26,7 @@ from leaktight.report import render
 from leaktight.report.findings import flags_section, policies_of, summary_section
 from leaktight.report.numbers import checks_section, csv_address, table_section
 from leaktight.report.page import Page
-from leaktight.report.settings import (
+from leaktight.report.parameters import (
     in_words,
     knowable,
     lines_of,

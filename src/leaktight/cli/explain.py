@@ -47,7 +47,7 @@ def explain_class(
 ) -> Iterator[str]:
     """Return the lines that explain a class, or a preset of it: what it is, and its own values."""
     from leaktight.cli.docstring import docstring_lines
-    from leaktight.cli.settings import settings
+    from leaktight.cli.setting_table import settings
 
     width = min(WIDTH, shutil.get_terminal_size().columns)
     kind = str(made.model_fields["kind"].default)

@@ -16,8 +16,8 @@ from leaktight.report.findings import flags_section, glossary_section
 from leaktight.report.layers import FIRST, chart_of, sealing_charts, table_of_rows
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page, Section
+from leaktight.report.parameters import parameters_section, threat_section
 from leaktight.report.render import render
-from leaktight.report.settings import parameters_section, threat_section
 from leaktight.running.store import Store
 
 LEAD = "What each layer of the model gives away by itself, where nothing is done about it. No private example is here."

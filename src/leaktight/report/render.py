@@ -19,7 +19,7 @@ from leaktight.report.frame import LEAD, Banner, frame
 from leaktight.report.layers import layers_section
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
-from leaktight.report.settings import parameters_section, reproduce_section, threat_section
+from leaktight.report.parameters import parameters_section, reproduce_section, threat_section
 from leaktight.report.tradeoff import tradeoff_section
 from leaktight.running.store import Store
 

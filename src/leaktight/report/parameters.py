@@ -1,4 +1,4 @@
-"""Settings: who attacks and what they know, every parameter of every cell, and how to run it again."""
+"""Parameters: who attacks and what they know, every parameter of every cell, and how to run it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings in words: name, range and default of every field of a value."""
+"""The table of settings that `explain` prints: name, range and default of every field of a value."""
 
 from __future__ import annotations
 

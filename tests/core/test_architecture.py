@@ -71,6 +71,21 @@ def test_imports_only_go_upwards(path):
     assert not below
 
 
+SAME = {"Factory", "InMemory", "Point"}
+"""What does the same for two families, or is drawn and measured: data and model of one's own, a point of a curve."""
+
+
+def test_one_name_of_a_class_has_one_meaning():
+    homes: dict[str, set[str]] = {}
+    for path in FILES:
+        # Each paper keeps words of its own.
+        if "papers" not in path.parts:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, set()).add(str(path.relative_to(SOURCE)))
+    assert {name: files for name, files in homes.items() if len(files) > 1 and name not in SAME} == {}
+
+
 @pytest.mark.parametrize(("package", "folder"), [("flwr", "flower"), ("grpc", "wire")])
 def test_a_foreign_framework_has_one_folder(package, folder):
     importers = {

@@ -28,6 +28,7 @@ from leaktight.findings.label_leak import (
 from leaktight.findings.layer_measure import LayerMeasure, asks_class, question_of
 from leaktight.findings.passes import passes_of
 from leaktight.findings.rows import Row
+from leaktight.findings.threats import name_of_seat
 from leaktight.metrics.property_auc import PROPERTY_AUC
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ AUC_WORDS = {
     "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a hundredth.",
 }
 """What the words of leak AUC mean."""
-SEATS = {"feature-party": "the feature party", "wire": "someone on the wire", "label-party": "the label party"}
 
 
 class Labels(LeakKind):
@@ -171,7 +171,7 @@ class Labels(LeakKind):
         ends = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
         how = MEANS.get(row.kind, "from the gradients")
         return (
-            f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
+            f"{name_of_seat(row.seat)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
             f"where guessing gets {chance_of(reading):.2f}"
         )
 
@@ -292,7 +292,3 @@ def _hits(distance: Reading | None) -> Reading | None:
     ends = {"low": distance.high, "high": distance.low}
     missed_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
     return distance.model_copy(update={"value": 1 - distance.value, **missed_ends})
-
-
-def _who(row: Row) -> str:
-    return SEATS.get(row.seat, "the attacker")

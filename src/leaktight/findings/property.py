@@ -14,10 +14,10 @@ from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
 from leaktight.findings.layer_measure import UNNAMED, LayerMeasure, asks_class, question_of
 from leaktight.findings.rows import Row
+from leaktight.findings.threats import name_of_seat
 from leaktight.metrics.property_auc import PROPERTY_AUC
 from leaktight.statistics.pooling import leaks_more, low
 
-SEATS = {"server": "the server", "wire": "someone on the wire"}
 JOINED = " + "
 """What stands between the names of layers that were taken together."""
 _NORMAL = NormalDist()
@@ -71,12 +71,11 @@ class Property(LeakKind):
         reading = self.reading(row)
         if reading is None:
             return "nothing was measured"
-        who = SEATS.get(row.seat, f"the participant {row.seat}" if row.seat else "the attacker")
         ends = "" if reading.low is None or reading.high is None else f"{reading.low:.2f} to {reading.high:.2f}; "
         chance = chance_of(reading)
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples "
+            f"from one shared message {name_of_seat(row.seat)} tells whether its examples "
             f"{question_of(row.measured_in, row.class_names)} with AUC {reading.value:.2f} "
             f"({ends}guessing gets {chance:.2g}){other_way}"
         )

@@ -19,7 +19,7 @@ from leaktight.core.value import Value
 from leaktight.findings.adaptation import models_defence
 from leaktight.findings.display import family_of, gist, label_of, name_of
 from leaktight.findings.redaction import without_places
-from leaktight.findings.threats import SOURCE, letter_of_probe
+from leaktight.findings.threats import SOURCE, letter_of_probe, name_of_seat
 from leaktight.report.page import Page, Section
 from leaktight.report.sheet import scenario_name
 
@@ -33,12 +33,13 @@ KNOWN = {
 }
 ALWAYS = "how many examples are behind each message"
 SEATS = {
-    "server": "the server: it follows the protocol and reads every message that is sent to it",
-    "feature-party": "the feature party: it follows the protocol, has no labels, and reads the gradients that it gets "
-    "for its own examples",
-    "label-party": "the label party: it follows the protocol and reads the activations that it is sent",
-    "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
+    "server": "it follows the protocol and reads every message that is sent to it",
+    "feature-party": "it follows the protocol, has no labels, and reads the gradients sent to it for its own examples",
+    "label-party": "it follows the protocol and reads the activations that it is sent",
+    "wire": "it changes nothing and reads every message that anyone sends",
 }
+"""What whoever sits there does; a participant does what `PARTICIPANT` says."""
+PARTICIPANT = "it takes part and reads the messages of its own exchange"
 
 
 def threat_section(page: Page) -> Section:
@@ -87,9 +88,8 @@ def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), ac
         'the participant client-2: it takes part and reads the messages of its own exchange'
     """
     granted = threat.knows | ({Knows.DEFENCE} if active else frozenset())
-    other = f"the participant {threat.seat}: it takes part and reads the messages of its own exchange"
     return {
-        "seat": SEATS.get(threat.seat, other),
+        "seat": f"{name_of_seat(threat.seat)}: {SEATS.get(threat.seat, PARTICIPANT)}",
         "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted)],
         "withheld": [words for one, words in KNOWN.items() if one in known - granted],
     }

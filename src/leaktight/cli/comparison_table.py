@@ -93,18 +93,18 @@ def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], wi
         return found
 
     names = [[significant(row[key]) for key in keys] for row in rows]
-    made = TextTable([], [])
+    layout = TextTable([], [])
     for intervals in (True, False):
         numbered = [cells(row, other, intervals) for row, other in zip(rows, others, strict=True)]
         for apart in range(len(keys) + 1):
-            made = TextTable(
+            layout = TextTable(
                 [*map(_words, keys[apart:]), *titles], _groups(keys, names, numbered, apart), len(keys) - apart
             )
-            if made.fits(width):
+            if layout.fits(width):
                 break
-        if made.parts(width) <= MOST_PARTS:
+        if layout.parts(width) <= MOST_PARTS:
             break
-    return made.lines(width)
+    return layout.lines(width)
 
 
 def _groups(

@@ -61,11 +61,11 @@ class Audit:
         """Read an audit's folder."""
         with Store.read(folder) as store:
             records, plan, versions = tuple(store.records()), store.plan(), store.versions()
-            made = store.settled_digests()
+            digests = store.settled_digests()
             contents: dict[str, str] = {}
             for record in records:
                 if record.status is Status.DONE and record.cell.scenario.key not in contents:
-                    parts = store.fingerprint(made.get(record.cell.key, "")).parts
+                    parts = store.fingerprint(digests.get(record.cell.key, "")).parts
                     contents[record.cell.scenario.key] = parts.get(DATA, "")
         return cls(letter, str(folder), plan, records, versions, contents, summarise(records))
 

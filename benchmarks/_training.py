@@ -18,7 +18,7 @@ from leaktight.core.draws import PublicSeed
 from leaktight.core.local import Local
 from leaktight.core.random import stream
 from leaktight.data import Columns
-from leaktight.learning import FeatureParty, LabelParty, Order
+from leaktight.learning import BatchOrder, FeatureParty, LabelParty
 from leaktight.models import Halves, WideDeep, halves
 
 NUMBERS, WORDS, BUCKETS = 13, 26, 1000
@@ -68,8 +68,8 @@ def two_parties(batch: int) -> TwoParties:
     ids = torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
     rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
     both = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
-    feature = FeatureParty(both.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
-    label = LabelParty(both.top, labels, Order(count, batch, 0), Local("label-party", 0), both.shape, numbers)
+    feature = FeatureParty(both.bottom, rows, BatchOrder(count, batch, 0), Local("feature-party", 0))
+    label = LabelParty(both.top, labels, BatchOrder(count, batch, 0), Local("label-party", 0), both.shape, numbers)
     return TwoParties(feature, label, both, rows, numbers, labels)
 
 
@@ -79,7 +79,7 @@ def _steps(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
     whole, rows, numbers, labels = copy.deepcopy(both.halves), both.rows, both.numbers, both.labels
     feature, label = both.feature, both.label
     optimiser = torch.optim.Adam([*whole.bottom.parameters(), *whole.top.parameters()], 1e-3)
-    order, steps, message = Order(len(rows), batch, 0), itertools.count(), [feature.respond(label.opening())]
+    order, steps, message = BatchOrder(len(rows), batch, 0), itertools.count(), [feature.respond(label.opening())]
 
     def split() -> None:
         message[0] = feature.respond(label.respond(message[0]))

@@ -1,12 +1,12 @@
 """What an audit of a thousand clients or a split of a billion rows costs on N machines.
 
-The benchmark measures unit costs and reckons the totals from them.
+The benchmark measures unit costs and computes the totals from them.
 
 Unit costs: a participant's round, a victim's attack, what the scheduler does for each cell, what starting a worker
 takes; for split learning what each party does for a row, and how many bytes of it cross the wire. The costs of an audit
-on N workers come from a simulation in virtual time that deals tasks out as the scheduler does: training runs first,
-each cell as soon as its training run is there, one task per worker, the scheduler alone writing. It is checked
-against the real thing: the same plan is run with one and with two local processes, and the second time is predicted
+on N workers come from a simulation in virtual time that assigns tasks as the scheduler does: training runs first, each
+cell as soon as its training run is done, one task per worker, the scheduler alone writing. It is checked against a real
+audit: the same plan is run with one and with two local processes, and the second time is predicted
 from the one-worker run's own tasks. With `--page docs/scale.md` the tables of that page are written.
 """
 
@@ -83,7 +83,7 @@ class Shape:
 
 
 def simulate(shape: Shape, workers: int, scheduler: float, start: float) -> float:
-    """Return how long an audit takes on some workers: tasks are dealt out in virtual time, as the scheduler does it.
+    """Return how long an audit takes on some workers: tasks are assigned in virtual time, as the scheduler does it.
 
     Args:
         shape: its tasks.
@@ -107,7 +107,7 @@ def simulate(shape: Shape, workers: int, scheduler: float, start: float) -> floa
         for _ in range(follow):
             heapq.heappush(ready, (end, shape.cell, 0))
         if not follow:
-            # Records wait in line for the one who writes them.
+            # Records wait until the scheduler has written those before them.
             written = max(written, end) + scheduler
     return written
 

@@ -32,7 +32,7 @@ from leaktight.learning import Adam
 from leaktight.models import DLNet
 from leaktight.running.file_cache import Folder
 from leaktight.search import Result, Search, search
-from leaktight.search.candidates import Candidate, draw_candidates
+from leaktight.search.candidates import CandidatePolicy, draw_candidates
 from leaktight.search.material import Material, material
 from leaktight.search.run import MODEL
 from leaktight.search.score_task import ScoreTask
@@ -63,12 +63,12 @@ class Literal:
     made: Material
     parameters: dict[str, Tensor]
 
-    def policy(self, one: Candidate) -> tuple[float, float]:
+    def policy(self, one: CandidatePolicy) -> tuple[float, float]:
         """Return the privacy and the accuracy score of one policy, and nothing is kept for the next."""
         images = [self.transformed(one, place) for place in range(len(self.made.examples))]
         return statistics.fmean(self.privacy(image, place) for place, image in enumerate(images)), self.accuracy(images)
 
-    def transformed(self, one: Candidate, place: int) -> Tensor:
+    def transformed(self, one: CandidatePolicy, place: int) -> Tensor:
         """Apply each function to one image."""
         pixels = self.made.examples.inputs[place].mul(255).round().byte().permute(1, 2, 0).numpy()
         image = Image.fromarray(pixels)
@@ -105,7 +105,7 @@ class Literal:
         return -float(np.mean(np.log(values) + 1 / values))
 
 
-def literal_rows(literal: Literal, scorer: Scorer, some: list[Candidate], images: int) -> tuple[float, list[Row]]:
+def literal_rows(literal: Literal, scorer: Scorer, some: list[CandidatePolicy], images: int) -> tuple[float, list[Row]]:
     """Return seconds per policy of the literal loop, and how far its scores are from ours."""
     start = time.perf_counter()
     slow = [literal.policy(one) for one in some]

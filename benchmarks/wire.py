@@ -33,7 +33,7 @@ from leaktight.core.local import Local
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.data import Columns
-from leaktight.learning import FeatureParty, LabelParty, Order
+from leaktight.learning import BatchOrder, FeatureParty, LabelParty
 from leaktight.models import WideDeep, halves
 from leaktight.wire import PartyFile, PartyProgress, parse_party_file, take_part
 from leaktight.wire.party_data import PartyData
@@ -84,9 +84,9 @@ def in_one_process(batch: int, width: int, steps: int) -> float:
     """Return steps per second of both parties in this process."""
     rows, labels = held(batch)
     made = halves(WideDeep(hidden=(128, 128, width)), COLUMNS, 2, PublicSeed(0), own=COLUMNS.take(range(NUMBERS)))
-    feature = FeatureParty(made.bottom, rows, Order(len(rows), batch, 0), Local("feature-party", 0))
+    feature = FeatureParty(made.bottom, rows, BatchOrder(len(rows), batch, 0), Local("feature-party", 0))
     label = LabelParty(
-        made.top, labels, Order(len(rows), batch, 0), Local("label-party", 0), made.shape, rows[:, :NUMBERS]
+        made.top, labels, BatchOrder(len(rows), batch, 0), Local("label-party", 0), made.shape, rows[:, :NUMBERS]
     )
     message, clock = feature.respond(label.opening()), Clock()
     for _ in range(steps):

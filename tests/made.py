@@ -46,6 +46,7 @@ class Adaptive(Attack):
     """Knows the defence and models it."""
 
     claims: ClassVar[frozenset[str]] = frozenset({"inputs"})
+    goals: ClassVar[tuple[str, ...]] = ("rebuild the examples",)
 
     @property
     def needs(self) -> frozenset[Knows]:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from leaktight import audit_model
-from leaktight.api.result import ModelAudit, Table, TableRow
+from leaktight.api.result import ModelAudit, ResultTable, TableRow
 from leaktight.defences import GaussianNoise
 from leaktight.findings.headline import headline_of
 from leaktight.findings.summary import summarise
@@ -66,7 +66,7 @@ def test_the_table_is_a_data_frame(result):
 def test_the_table_without_pandas_is_a_list_that_can_be_read(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     table = result.table
-    assert type(table) is Table
+    assert type(table) is ResultTable
     assert [row.verdict for row in table] == [found.verdict for found in result.verdicts]
     lines = repr(table).splitlines()
     assert lines[0].split() == list(TableRow._fields)

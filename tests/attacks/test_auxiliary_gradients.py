@@ -155,7 +155,7 @@ def test_so_do_the_papers_networks(network):
 
 
 def by_hand(monkeypatch):
-    """Return a list of the parameters that `torch.func` was asked for, filled while the test goes on."""
+    """Return a list of the parameters that `torch.func` was asked for, filled while the test runs."""
     asked = []
     own = auxiliary_gradients._rest
     monkeypatch.setattr(

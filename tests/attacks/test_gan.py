@@ -7,7 +7,7 @@ import torch
 
 from leaktight.attacks import GanAttack
 from leaktight.attacks.gan_party import SCOPE, GanParty
-from leaktight.core.attack import Samples
+from leaktight.core.attack import GuessedSamples
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.probe import Attempt
@@ -70,7 +70,7 @@ def test_samples_speak_of_what_all_others_hold():
     run = active_run(trial.attack, rounds=3)
     finding = trial.read(run, stream(0, "attack"))
     guess = finding.guess
-    assert isinstance(guess, Samples)
+    assert isinstance(guess, GuessedSamples)
     assert guess.keys == (("all but client-1", 3),)
     assert finding.truth[0].owned.labels.unique().tolist() == [0, 1]
     assert guess.inputs.shape == (100, *SQUARES)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leaktight.attacks import SearchGuardedLBFGS
-from leaktight.attacks.search_engine import Phase, Problem, Search, SearchEngine
+from leaktight.attacks.search_engine import Phase, Problem, SearchEngine, SearchSettings
 
 
 def walk(value, start: torch.Tensor, steps: int, descent=None):
@@ -129,7 +129,7 @@ def test_where_l_bfgs_stalls_adam_goes_on_and_never_ends_higher(height):
         stepped, {"goal": goal, "curvature": torch.logspace(0, 1, 12), "height": torch.tensor(height)}, {}
     )
     rests, goes_on = (
-        SearchEngine(problem, Search(SearchGuardedLBFGS(adam=rate), (Phase(400),), settle=0.01))
+        SearchEngine(problem, SearchSettings(SearchGuardedLBFGS(adam=rate), (Phase(400),), settle=0.01))
         .run(starts, 20)
         .objective
         for rate in (0.0, 0.03)

@@ -11,7 +11,7 @@ from leaktight.attacks.label_reading import labels_by_head, read_labels
 from leaktight.attacks.linear_layer import augment
 from leaktight.attacks.local_steps import LocalSteps
 from leaktight.attacks.replay import Replay
-from leaktight.core.attack import Labels
+from leaktight.core.attack import GuessedLabels
 from leaktight.core.defence import Chain
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind
@@ -113,7 +113,7 @@ def test_it_keeps_the_promises_of_an_attack():
 def test_one_label_is_read_exactly_under_any_private_head(observe, defence):
     run = observe(victims=12, defence=defence)
     guess = LabelReading()(ThreatModel().view(run), stream(0))
-    assert isinstance(guess, Labels)
+    assert isinstance(guess, GuessedLabels)
     for key, labels in zip(guess.keys, guess.labels, strict=True):
         assert torch.equal(labels, run.truths[key].used.labels)
 

@@ -9,7 +9,7 @@ from torch import nn
 from leaktight.attacks import RunningStatistics, Strongest, preset
 from leaktight.attacks.replay import MASK, Replay
 from leaktight.attacks.shadow import moments, shadow_messages
-from leaktight.core.attack import BatchStatistics, Ensemble
+from leaktight.core.attack import Ensemble, GuessedStatistics
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
@@ -111,9 +111,11 @@ def test_it_keeps_the_promises_of_attacks():
 def test_a_guess_of_another_form_is_an_error():
     one, other = {"a": torch.ones(2)}, {"a": torch.ones(3)}
     with pytest.raises(LeaktightError, match="must guess finite statistics"):
-        BatchStatistics((("client-0", 0),), (one,), (other,)).check("mine", (1,))
+        GuessedStatistics((("client-0", 0),), (one,), (other,)).check("mine", (1,))
     with pytest.raises(LeaktightError, match="must guess finite statistics"):
-        BatchStatistics((("client-0", 0),), ({"a": torch.tensor([torch.nan])},), ({"a": torch.ones(1)},)).check("m", ())
+        GuessedStatistics((("client-0", 0),), ({"a": torch.tensor([torch.nan])},), ({"a": torch.ones(1)},)).check(
+            "m", ()
+        )
 
 
 def test_the_metric_compares_with_what_was_known_before():
@@ -132,7 +134,7 @@ def test_the_strongest_attacker_reads_them_wherever_they_are_sent():
     run = toy_run(rounds=2, batch_size=2, task=normed_task())
     guess = Strongest(members=quick)(KNOWS.view(run), stream(0))
     assert isinstance(guess, Ensemble)
-    assert isinstance(guess.members["running_statistics"], BatchStatistics)
+    assert isinstance(guess.members["running_statistics"], GuessedStatistics)
     assert Strongest(members=quick).member("running_statistics") == RunningStatistics()
     plain = Strongest(members=quick)(KNOWS.view(toy_run(rounds=1)), stream(0))
     assert "running_statistics" not in plain.members

@@ -7,7 +7,7 @@ import torch
 
 from leaktight.attacks import SearchAdam, SearchGuardedLBFGS, SearchLBFGS, SearchSGD
 from leaktight.attacks import search_engine as engine_module
-from leaktight.attacks.search_engine import Phase, Problem, Search, SearchEngine
+from leaktight.attacks.search_engine import Phase, Problem, SearchEngine, SearchSettings
 
 WIDTH = 4
 
@@ -28,7 +28,7 @@ def starts(rows=6, seed=0):
 
 
 def search(*phases, descent=None, **settings):
-    return Search(descent or SearchSGD(learning_rate=0.3, momentum=0.0), phases or (Phase(60),), **settings)
+    return SearchSettings(descent or SearchSGD(learning_rate=0.3, momentum=0.0), phases or (Phase(60),), **settings)
 
 
 @pytest.mark.parametrize(

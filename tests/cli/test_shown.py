@@ -14,7 +14,7 @@ from rich.console import Console
 from leaktight.attacks import PropertyInference
 from leaktight.cli.audit_table import table
 from leaktight.cli.outcome import reasons, show, words_of
-from leaktight.cli.settings import describe_type, settings
+from leaktight.cli.setting_table import describe_type, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status

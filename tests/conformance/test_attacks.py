@@ -48,3 +48,9 @@ def test_the_attack_conforms(made: type[Attack], attack: Attack | None) -> None:
     if "scores" in attack.claims:
         pytest.skip(f"{made.__name__} claims scores; its own test calls check_attack with its run and metric")
     check_attack(attack)
+
+
+def test_our_attacks_say_their_goals_in_words() -> None:
+    ours = [made for made in installed_classes("attack").values() if made.__module__.startswith("leaktight.")]
+    assert ours
+    assert [made.__name__ for made in ours if not made.goals] == []

@@ -45,16 +45,45 @@ def imported(path: Path) -> set[str]:
     tree = ast.parse(path.read_text())
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {
+        f"leaktight.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "leaktight"
+        for alias in node.names
+    }
     return {name.split(".")[1] for name in names if name.startswith("leaktight.")}
+
+
+def test_the_order_has_every_folder_and_is_that_of_the_map():
+    assert sorted(FOLDERS) == sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+    table = page.partition("## Folders")[2].partition("\n## ")[0]
+    first_cells = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    assert [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)] == FOLDERS
 
 
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
 def test_imports_only_go_upwards(path):
     folder = path.relative_to(SOURCE).parts[0]
-    if folder not in FOLDERS:
+    if path.parent == SOURCE:
         return
     below = {name for name in imported(path) if name in FOLDERS and FOLDERS.index(name) > FOLDERS.index(folder)}
     assert not below
+
+
+SAME = {"Factory", "InMemory", "Point"}
+"""What does the same for two families, or is drawn and measured: data and model of one's own, a point of a curve."""
+
+
+def test_one_name_of_a_class_has_one_meaning():
+    homes: dict[str, set[str]] = {}
+    for path in FILES:
+        # Each paper keeps words of its own.
+        if "papers" not in path.parts:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, set()).add(str(path.relative_to(SOURCE)))
+    assert {name: files for name, files in homes.items() if len(files) > 1 and name not in SAME} == {}
 
 
 @pytest.mark.parametrize(("package", "folder"), [("flwr", "flower"), ("grpc", "wire")])

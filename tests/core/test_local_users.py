@@ -17,7 +17,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
         found = [SimpleNamespace(pw_name=name, pw_uid=uid, pw_shell=shell) for name, uid, shell in accounts]
         monkeypatch.setattr(pwd, "getpwall", lambda: found)
         monkeypatch.setattr(os, "getuid", lambda: ours)
-        monkeypatch.setattr(local_users, "_running", lambda: running)
+        monkeypatch.setattr(local_users, "_list_users", lambda: running)
 
     return make
 
@@ -59,4 +59,4 @@ def test_somebody_else_is_refused_unless_trusted(machine) -> None:
 
 
 def test_processes_of_this_machine_are_seen() -> None:
-    assert os.getuid() in local_users._running()
+    assert os.getuid() in local_users._list_users()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.core.attack import Attack, Ensemble, Labels, Reconstruction
+from leaktight.core.attack import Attack, Ensemble, GuessedLabels, Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.local import Local
@@ -141,7 +141,7 @@ class Together(Constant):
 
     def run(self, view, rng):
         answer = super().run(view, rng)
-        read = Labels(answer.keys, tuple(torch.tensor([1]) for _ in answer.keys))
+        read = GuessedLabels(answer.keys, tuple(torch.tensor([1]) for _ in answer.keys))
         return Ensemble(answer.keys, answer, {"search": answer, **({"labels": read} if self.reads else {})})
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import pytest
 import torch
 
-from leaktight.core.attack import Attack, Samples
+from leaktight.core.attack import Attack, GuessedSamples
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -27,7 +27,7 @@ class Maker(Attack):
     value: float = 0.5
 
     def run(self, view, rng):
-        return Samples((), torch.full(self.inputs, self.value), 0, torch.zeros(self.history), self.rounds)
+        return GuessedSamples((), torch.full(self.inputs, self.value), 0, torch.zeros(self.history), self.rounds)
 
 
 def make_samples(**settings):
@@ -52,7 +52,7 @@ def test_samples_that_are_no_numbers_are_an_error():
         kind: Literal["test_broken_maker"] = "test_broken_maker"
 
         def run(self, view, rng):
-            return Samples((), torch.full(self.inputs, float("nan")), 0, torch.zeros(self.history), self.rounds)
+            return GuessedSamples((), torch.full(self.inputs, float("nan")), 0, torch.zeros(self.history), self.rounds)
 
     with pytest.raises(LeaktightError, match="test_broken_maker made samples that are not finite numbers"):
         Broken()(ThreatModel().view(toy_run(rounds=1)), stream(0))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaktight.core.random import stream
-from leaktight.defences.class_spread import Estimate, estimate, spreads
+from leaktight.defences.class_spread import ClassSpread, estimate, spreads
 from leaktight.defences.cut_gradient import Rows
-from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, sumkl
+from leaktight.defences.divergence import Classes, NoisePair, allowed_sumkl, sumkl
 from leaktight.defences.sumkl_solver import least
 
 
@@ -77,7 +77,7 @@ def test_one_row_is_its_own_mean() -> None:
     assert torch.equal(single.mean, matrix[0].double())
 
 
-def of(matrix: torch.Tensor, labels: list[int], memory: dict | None = None) -> Estimate:
+def of(matrix: torch.Tensor, labels: list[int], memory: dict | None = None) -> ClassSpread:
     memory = {} if memory is None else memory
     return estimate(Rows(matrix, matrix.norm(dim=1)), torch.tensor(labels) == 1, memory)
 
@@ -155,7 +155,7 @@ def test_a_class_alone_never_meets_a_bound_without_noise(size, n, d, label, reme
         of(draw_rows(6, d, seed), [0, 1] * 3, memory)
     found = of(draw_rows(n, d, seed + 1) * size, [label] * n, memory).classes
     assert min(found.negatives, found.positives) == 0
-    assert sumkl(found, Protection()) == float("inf")
+    assert sumkl(found, NoisePair()) == float("inf")
     noise = least(found, allowed_sumkl(bound))
     for shared in (1e-3, 1.0, 1e3):
         wider = Classes(found.negatives + shared, found.positives + shared, found.gap, d, found.share)

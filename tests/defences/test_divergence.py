@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from leaktight.core.errors import InvalidValue
-from leaktight.defences.divergence import Classes, ClassNoise, Protection, allowed_sumkl, detection_error, power, sumkl
+from leaktight.defences.divergence import Classes, ClassNoise, NoisePair, allowed_sumkl, detection_error, power, sumkl
 
 close = st.floats(-12, 4).map(lambda power: 10**power)
 ordinary = st.builds(Classes, close, close, close, st.integers(1, 4096), st.floats(0.001, 0.999))
@@ -20,7 +20,7 @@ ordinary = st.builds(Classes, close, close, close, st.integers(1, 4096), st.floa
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_sumkl_is_the_sum_of_both_divergences(dimensions: int) -> None:
     """Against Monte Carlo of the two Gaussians with their noise."""
-    classes, noise = Classes(0.5, 1.5, 2.0, dimensions, 0.3), Protection(ClassNoise(1.0, 0.25), ClassNoise(0.5, 0.1))
+    classes, noise = Classes(0.5, 1.5, 2.0, dimensions, 0.3), NoisePair(ClassNoise(1.0, 0.25), ClassNoise(0.5, 0.1))
     axis = np.eye(dimensions)[0]
     spread = [
         (one.along - one.across) * np.outer(axis, axis) + (one.across + variance) * np.eye(dimensions)
@@ -42,17 +42,17 @@ def test_sumkl_is_the_sum_of_both_divergences(dimensions: int) -> None:
 def test_sumkl_is_the_objective_halved_minus_the_dimensions(classes: Classes) -> None:
     u, v, g, d = classes.negatives, classes.positives, classes.gap, classes.dimensions
     objective = (d - 1) * (u / v + v / u) + (u + g) / v + (v + g) / u
-    assert sumkl(classes, Protection()) == pytest.approx(objective / 2 - d, rel=1e-6, abs=1e-9 * d)
+    assert sumkl(classes, NoisePair()) == pytest.approx(objective / 2 - d, rel=1e-6, abs=1e-9 * d)
 
 
 def test_points_apart_are_told_apart_without_fail() -> None:
-    assert sumkl(Classes(0.0, 0.0, 1.0, 3, 0.5), Protection()) == math.inf
-    assert sumkl(Classes(0.0, 1.0, 0.0, 1, 0.5), Protection()) == math.inf
+    assert sumkl(Classes(0.0, 0.0, 1.0, 3, 0.5), NoisePair()) == math.inf
+    assert sumkl(Classes(0.0, 1.0, 0.0, 1, 0.5), NoisePair()) == math.inf
     assert detection_error(math.inf) == 0
 
 
 def test_the_power_is_the_mean_squared_length_of_the_noise() -> None:
-    noise = Protection(ClassNoise(3.0, 0.5), ClassNoise(2.0, 0.0))
+    noise = NoisePair(ClassNoise(3.0, 0.5), ClassNoise(2.0, 0.0))
     assert power(Classes(1, 1, 1, 5, 0.25), noise) == pytest.approx(0.75 * (3 + 4 * 0.5) + 0.25 * 2)
 
 
@@ -65,7 +65,7 @@ def test_allowed_sumkl_and_detection_error_are_inverse(bound: float) -> None:
 @given(gap=st.floats(0, 50))
 def test_the_best_detector_of_two_equal_gaussians_obeys_the_bound(gap: float) -> None:
     """In one dimension with unit variance the least detection error is known: Phi(-sqrt(g) / 2)."""
-    assert norm.cdf(-math.sqrt(gap) / 2) >= detection_error(sumkl(Classes(1.0, 1.0, gap, 1, 0.5), Protection())) - 1e-12
+    assert norm.cdf(-math.sqrt(gap) / 2) >= detection_error(sumkl(Classes(1.0, 1.0, gap, 1, 0.5), NoisePair())) - 1e-12
 
 
 @pytest.mark.parametrize(

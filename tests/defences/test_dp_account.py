@@ -9,7 +9,7 @@ import torch
 from opacus.accountants import RDPAccountant
 
 from leaktight.core.local import Memory
-from leaktight.core.sampling import Known, Piece, Poisson
+from leaktight.core.sampling import KnownBatch, Piece, Poisson
 from leaktight.defences.dp_account import budget_notes, count_step
 
 
@@ -30,7 +30,7 @@ def test_shuffled_passes_count_each_once_and_not_as_if_they_were_sampled() -> No
     for number in range(5):
         order = torch.randperm(260, generator=torch.Generator().manual_seed(number))
         for position in order:
-            count_step(memory, Known(position[None]), 1.1, 260)
+            count_step(memory, KnownBatch(position[None]), 1.1, 260)
     assert by_opacus(*[(1 / 260, 1.1)] * 1300) == pytest.approx(0.89, abs=0.005)
     assert spent(memory, 1.1) == pytest.approx(10.2, abs=0.005)
     notes = budget_notes(memory, "dp_sgd", 1.1, 1e-5)
@@ -42,7 +42,7 @@ def test_one_example_that_fills_batches_costs_what_it_does_in_the_worst_case() -
     """Ten batches of 32 times the same example: 6.23 if they were sampled at 0.22, 5,551 is the worst case."""
     memory: Memory = {}
     for _ in range(10):
-        count_step(memory, Known(torch.full((32,), 3)), 1.0, 145)
+        count_step(memory, KnownBatch(torch.full((32,), 3)), 1.0, 145)
     assert by_opacus(*[(32 / 145, 1.0)] * 10) == pytest.approx(6.2, abs=0.1)
     assert spent(memory) == pytest.approx(5551, abs=1)
     assert budget_notes(memory, "dp_sgd", 1.0, 1e-5)["dp_sgd.repeats"] == 32
@@ -51,7 +51,7 @@ def test_one_example_that_fills_batches_costs_what_it_does_in_the_worst_case() -
 def test_the_example_that_took_part_in_most_steps_counts() -> None:
     memory: Memory = {}
     for positions in ([0, 1], [0, 2], [0, 3, 3]):
-        count_step(memory, Known(torch.tensor(positions)), 1.0, 4)
+        count_step(memory, KnownBatch(torch.tensor(positions)), 1.0, 4)
     notes = budget_notes(memory, "dp_sgd", 1.0, 1e-5)
     assert notes["dp_sgd.participations"] == 4  # example 3, twice in one batch, is ahead of example 0 with three
     assert notes["dp_sgd.repeats"] == 2
@@ -72,7 +72,7 @@ def test_steps_of_different_kinds_add_up() -> None:
     memory: Memory = {}
     for _ in range(50):
         count_step(memory, Poisson(0.1, 10), 1.0, 100)
-    count_step(memory, Known(torch.arange(10)), 1.0, 100)
+    count_step(memory, KnownBatch(torch.arange(10)), 1.0, 100)
     count_step(memory, None, 1.0, 100)
     assert spent(memory) == pytest.approx(by_opacus(*[(0.1, 1.0)] * 50, (1.0, 1.0), (1.0, 1.0)), rel=1e-9)
     assert spent(memory) == pytest.approx(9.3168, rel=1e-3)  # by dp-accounting, see test_accountant
@@ -89,13 +89,13 @@ def test_the_largest_rate_is_noted() -> None:
 
 def test_a_party_that_gets_more_examples_keeps_its_account() -> None:
     memory: Memory = {}
-    count_step(memory, Known(torch.tensor([0])), 1.0, 2)
-    count_step(memory, Known(torch.tensor([0, 4])), 1.0, 5)
+    count_step(memory, KnownBatch(torch.tensor([0])), 1.0, 2)
+    count_step(memory, KnownBatch(torch.tensor([0, 4])), 1.0, 5)
     assert memory["taken"].tolist() == [2, 0, 0, 0, 1]
 
 
 def test_without_noise_nothing_is_promised() -> None:
-    for sampling in (None, Known(torch.tensor([0])), Poisson(0.5, 1)):
+    for sampling in (None, KnownBatch(torch.tensor([0])), Poisson(0.5, 1)):
         memory: Memory = {}
         count_step(memory, sampling, 0.0, 2)
         assert spent(memory, 0.0) == math.inf

@@ -17,7 +17,7 @@ from leaktight.core.local import Local, Memory, Now
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
 from leaktight.core.record import Record
-from leaktight.core.sampling import Known, Poisson, Sampling
+from leaktight.core.sampling import KnownBatch, Poisson, Sampling
 from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.value import Value
 from leaktight.defences import DPSGD, GaussianNoise
@@ -196,7 +196,7 @@ def test_an_attacked_batch_is_noted_apart_and_leaves_the_training_as_it_is() -> 
     local, alone = owner(sampling=POISSON), owner(sampling=POISSON)
     for each in (local, alone):
         play(DPSGD(), each, range(2))
-    local.now.sampling = Known(torch.arange(6), attacked=True)
+    local.now.sampling = KnownBatch(torch.arange(6), attacked=True)
     play(DPSGD(), local, range(2, 3), steps=1)
     attacked = {name: value for name, value in local.notes.items() if "attacked" in name}
     assert {**attacked, **alone.notes} == {**local.notes, "dp_sgd.clipped": alone.notes["dp_sgd.clipped"]}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from leaktight.core.random import stream
-from leaktight.defences.sealing_order import GUESSING, sealing_order
+from leaktight.defences.sealing_order import sealing_order
+from leaktight.statistics.auc import GUESSING
 
 ROWS = 80
 

@@ -20,7 +20,7 @@ from leaktight.core.run import largest
 from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.task import Batch
 from leaktight.defences import SumKL
-from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, power, sumkl
+from leaktight.defences.divergence import Classes, NoisePair, allowed_sumkl, power, sumkl
 from leaktight.defences.sumkl_solver import least, strongest
 from leaktight.statistics.auc import auc
 from leaktight.testing.cut import cut_run, cut_step
@@ -138,7 +138,7 @@ def test_the_notes_say_what_holds(defence: SumKL) -> None:
     )
     after = sumkl(classes, noise)
     assert local.notes == {
-        "sumkl.before": pytest.approx(sumkl(classes, Protection()), rel=1e-4),
+        "sumkl.before": pytest.approx(sumkl(classes, NoisePair()), rel=1e-4),
         "sumkl.after": pytest.approx(after, rel=1e-4),
         "sumkl.power": pytest.approx(power(classes, noise), rel=1e-4),
         "sumkl.detection": pytest.approx(min(1.0, 0.5 + math.sqrt(after) / 4), rel=1e-4),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from leaktight.core.errors import InvalidValue
-from leaktight.defences.divergence import Classes, ClassNoise, Protection, allowed_sumkl, detection_error, power, sumkl
+from leaktight.defences.divergence import Classes, ClassNoise, NoisePair, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.sumkl_solver import least, strongest
 
 INSTANCES = 500
@@ -67,7 +67,7 @@ def brute_force(classes: Classes, budget: float, starts: list[np.ndarray]) -> fl
     return best
 
 
-def feasible(classes: Classes, noise: Protection, budget: float) -> bool:
+def feasible(classes: Classes, noise: NoisePair, budget: float) -> bool:
     sizes = [size for one in (noise.negatives, noise.positives) for size in (one.along, one.across)]
     ordered = all(one.along >= one.across >= 0 for one in (noise.negatives, noise.positives))
     return all(map(math.isfinite, sizes)) and ordered and power(classes, noise) <= budget
@@ -100,7 +100,7 @@ def test_any_numbers_give_feasible_finite_noise(classes: Classes, budget: float)
     assert feasible(classes, noise, budget)
     # Where there is nothing to hide, what remains is the last digit of two equal variances, squared.
     rounding = 1e-24 if 0.001 <= classes.share <= 0.999 else 1e-12
-    assert sumkl(classes, noise) <= sumkl(classes, Protection()) * (1 + 1e-12) + rounding
+    assert sumkl(classes, noise) <= sumkl(classes, NoisePair()) * (1 + 1e-12) + rounding
 
 
 @settings(max_examples=200, deadline=None)
@@ -155,7 +155,7 @@ def test_no_move_within_the_constraints_is_better(
     moved[1], moved[3] = min(moved[0], moved[1]), min(moved[2], moved[3])
     spent = sum(weight * value for weight, value in zip(weights, moved, strict=True))
     moved = [value * min(1.0, budget / spent) if spent else value for value in moved]
-    other = Protection(ClassNoise(moved[0], moved[1]), ClassNoise(moved[2], moved[3]))
+    other = NoisePair(ClassNoise(moved[0], moved[1]), ClassNoise(moved[2], moved[3]))
     assert sumkl(classes, noise) <= sumkl(classes, other) * (1 + 1e-9)
 
 
@@ -168,7 +168,7 @@ def test_the_least_power_meets_the_bound_and_less_does_not(classes: Classes, bou
     assert sumkl(classes, noise) <= allowed
     assert detection_error(sumkl(classes, noise)) >= bound - 1e-12
     if needed == 0:
-        assert sumkl(classes, Protection()) <= allowed
+        assert sumkl(classes, NoisePair()) <= allowed
         return
     assert sumkl(classes, strongest(classes, 0.999 * needed)) > allowed
     if off is not None:
@@ -242,7 +242,7 @@ def test_two_points_are_hidden_by_the_closed_form(share: float) -> None:
 
 
 def test_endless_noise_hides_everything_and_none_nothing() -> None:
-    assert strongest(PLAIN, 0.0) == Protection()
+    assert strongest(PLAIN, 0.0) == NoisePair()
     divergences = [sumkl(PLAIN, strongest(PLAIN, 10.0**power)) for power in range(-3, 9)]
     assert divergences == sorted(divergences, reverse=True)
     assert detection_error(divergences[-1]) > 0.4999
@@ -258,11 +258,11 @@ def test_one_mean_needs_noise_only_up_to_the_other_variance() -> None:
 
 def test_nothing_to_hide_needs_no_noise() -> None:
     for classes in (Classes(0, 0, 0, 5, 0.5), Classes(2.0, 2.0, 0, 5, 0.1)):
-        assert sumkl(classes, Protection()) == 0
-        assert least(classes, 0.01) == Protection()
+        assert sumkl(classes, NoisePair()) == 0
+        assert least(classes, 0.01) == NoisePair()
     alike = Classes(1.0, 1.0, 0.1, 5, 0.5)
-    assert least(alike, allowed_sumkl(0.4)) == Protection()
-    assert least(alike, allowed_sumkl(0.49)) != Protection()
+    assert least(alike, allowed_sumkl(0.4)) == NoisePair()
+    assert least(alike, allowed_sumkl(0.49)) != NoisePair()
 
 
 @pytest.mark.parametrize(

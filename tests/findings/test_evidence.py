@@ -3,7 +3,7 @@
 from leaktight.core.defence import is_undefended
 from leaktight.core.threat import Knows
 from leaktight.defences import TopK
-from leaktight.findings.evidence import Tried, attacks_behind, missing_in
+from leaktight.findings.evidence import Tried, attacks_behind, say_missing
 from leaktight.findings.images import Images
 from leaktight.findings.rows import rows_of
 from leaktight.findings.verdict import judge
@@ -54,6 +54,6 @@ def test_it_is_said_that_an_attack_reads_too_little_without_a_defence(made):
     strong, weak = rows_of([made.record(psnr=38, label="strong"), made.record(psnr=17.5, label="weak")])
     [row] = rows_of([made.record(TopK(), psnr=9, label="weak")])
     one = Tried(Images(), row, weak, strong, 8)
-    assert missing_in([one]) == (
+    assert say_missing([one]) == (
         "No attack counts as evidence: weak reads less than half of what others read without a defence."
     )

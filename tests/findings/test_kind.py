@@ -25,8 +25,8 @@ TELLERS = {"findings", "report", "api", "cli"}
 """Folders that tell results; plans and searches name the metrics that they ask for."""
 READINGS = {"leaktight.core.probe"}
 """Where a reading is made beside metrics."""
-LISTS = {"leaktight.data.idx", "leaktight.report.settings"}
-"""Lists of other things that are called the same: the files of a data set, and what attacks say that they guess."""
+LISTS = {"leaktight.data.idx"}
+"""Lists of other things that are called the same: the files of a data set."""
 
 
 def module_of(path):

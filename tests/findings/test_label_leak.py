@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaktight.core.metric import Reading
+from leaktight.findings.auc import excess, is_inverted, weight
 from leaktight.findings.kind import first_kind
-from leaktight.findings.label_leak import excess, is_inverted, place_of, strongest_layer, tail_of, tells_labels, weight
+from leaktight.findings.label_leak import place_of, strongest_layer, tail_of, tells_labels
 from leaktight.findings.labels import Labels
 from leaktight.findings.rows import rows_of
 

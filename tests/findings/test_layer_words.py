@@ -4,7 +4,7 @@ import pytest
 
 from leaktight.core.metric import Reading
 from leaktight.data import Digits, Parity
-from leaktight.findings.layer_risk import Correlation, LayerRow
+from leaktight.findings.layer_risk import LayerCorrelation, LayerRow
 from leaktight.findings.layer_words import layer_sentences, most_telling, setup_sentences, together
 from leaktight.models import MLP
 from leaktight.plans.layer_study import LayerStudy
@@ -144,11 +144,11 @@ def test_information_that_may_be_none_names_no_layer():
     ],
 )
 def test_a_correlation_in_words(r, p, n, words):
-    assert together([Correlation("v_information", "property_auc", r, p, n)]) == [words]
+    assert together([LayerCorrelation("v_information", "property_auc", r, p, n)]) == [words]
 
 
 def test_other_norms_are_left_to_the_numbers():
-    found = [Correlation(f"sensitivity_{norm}", "property_auc", 0.9, 0.01, 5) for norm in ("f", "1", "inf")]
+    found = [LayerCorrelation(f"sensitivity_{norm}", "property_auc", 0.9, 0.01, 5) for norm in ("f", "1", "inf")]
     assert together(found) == [
         "Over 5 layers, sensitivity (F) goes along with property AUC (Pearson r = 0.90, p = 0.01)."
     ]

@@ -5,8 +5,8 @@ from scipy.stats import norm
 
 from leaktight.attacks import PropertyInference
 from leaktight.core.metric import Reading
+from leaktight.findings.auc import is_inverted, weight
 from leaktight.findings.kind import first_kind
-from leaktight.findings.label_leak import is_inverted, weight
 from leaktight.findings.layer_measure import question_of
 from leaktight.findings.property import Property, beats_chance_among, strongest_property, tells_property, whence
 from leaktight.findings.rows import rows_of

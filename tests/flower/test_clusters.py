@@ -334,7 +334,7 @@ def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, launch,
     command.send_signal(what)
     said = command.communicate()[1]
     if what == signal.SIGTERM:
-        # A first round may have ended by then, which a line tells of.
+        # A first round may have ended by then, which a line says.
         [*_, last] = said.splitlines()
         assert (command.returncode, last) == (143, "Terminated: what was started is stopped, and there is no model.")
         assert "Traceback" not in said

@@ -1,4 +1,4 @@
-"""A process that runs commands one after the other, and tells of each how it ended and what it cost."""
+"""A process that runs commands one after the other, and says of each how it ended and what it cost."""
 
 import contextlib
 import importlib

@@ -18,7 +18,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.task import Batch, Model, Task
 from leaktight.data import RareDigit
-from leaktight.learning import FeatureParty, LabelParty, Order, Sgd
+from leaktight.learning import BatchOrder, FeatureParty, LabelParty, Sgd
 from leaktight.learning.client import Client
 from leaktight.learning.task import classification
 from leaktight.models import MLP, DLNet, WideDeep, halves
@@ -61,13 +61,13 @@ class Table:
 
     def parties(self, optimiser=None, defence=None, batch_size=16, seed=0):
         made = copy.deepcopy(self.made)
-        order = Order(len(self.labels), batch_size, seed)
+        order = BatchOrder(len(self.labels), batch_size, seed)
         optimiser = optimiser or Sgd(learning_rate=0.1)
         feature = FeatureParty(made.bottom, self.features, order, Local("feature-party", seed), optimiser)
         label = LabelParty(
             made.top,
             self.labels,
-            Order(len(self.labels), batch_size, seed),
+            BatchOrder(len(self.labels), batch_size, seed),
             Local("label-party", seed),
             made.shape,
             self.own,

@@ -154,7 +154,7 @@ def test_moments_start_anew_in_every_round(make, optimiser):
 
 @pytest.mark.parametrize("optimiser", [Sgd(momentum=0.9), Adam()], ids=str)
 def test_moments_that_are_kept_go_on_as_if_there_were_no_rounds(make, optimiser):
-    """Two turns of two steps end where one turn of four ends; a client rebuilt from its memory goes on like the old."""
+    """Two turns of two steps end where one turn of four ends; a client rebuilt from its memory resumes like the old."""
     settings = {"shares": Kind.UPDATE, "optimiser": optimiser, "keep_moments": True}
     short, long = make(local_steps=2, **settings), make(local_steps=4, **settings)
     first = short.respond(ask(short, 0))

@@ -14,7 +14,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.scenario import flatten
 from leaktight.defences import GaussianNoise
-from leaktight.learning import Adam, DecayedSgd, FeatureParty, LabelParty, Order, Sgd
+from leaktight.learning import Adam, BatchOrder, DecayedSgd, FeatureParty, LabelParty, Sgd
 from leaktight.learning.exchange import play
 from leaktight.learning.task import cross_entropy
 
@@ -31,7 +31,7 @@ def joint(table, optimiser, steps: int, batch_size=16, seed=0):
     made = copy.deepcopy(table.made)
     bottom, top = made.bottom, made.top
     torch_optimiser = optimiser.over([*bottom.parameters(), *top.parameters()])
-    order = Order(len(table.labels), batch_size, seed)
+    order = BatchOrder(len(table.labels), batch_size, seed)
     losses = []
     for step in range(steps):
         for group in torch_optimiser.param_groups:
@@ -215,9 +215,9 @@ def test_rows_that_are_not_the_agreed_ones_are_refused(tables, who):
         InvalidValue, match=f"{who}-party must hold the 20 agreed rows. Got {len(table.labels)} instead"
     ):
         if who == "feature":
-            FeatureParty(made.bottom, table.features, Order(20, 4, 0), Local("feature-party", 0))
+            FeatureParty(made.bottom, table.features, BatchOrder(20, 4, 0), Local("feature-party", 0))
         else:
-            LabelParty(made.top, table.labels, Order(20, 4, 0), Local("label-party", 0), made.shape)
+            LabelParty(made.top, table.labels, BatchOrder(20, 4, 0), Local("label-party", 0), made.shape)
 
 
 @pytest.mark.parametrize("who", ["feature", "label"])

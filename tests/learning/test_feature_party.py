@@ -12,7 +12,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.defences import GaussianNoise
-from leaktight.learning import Adam, FeatureParty, Order
+from leaktight.learning import Adam, BatchOrder, FeatureParty
 
 
 def gradient_for(feature: FeatureParty, value=0.01, rows=None, width=None, step=None) -> Message:
@@ -59,7 +59,7 @@ def test_the_feature_party_may_defend_its_activations(tables):
     noisy = FeatureParty(
         made.bottom,
         table.features,
-        Order(len(table.labels), 16, 0),
+        BatchOrder(len(table.labels), 16, 0),
         Local("feature-party", 0),
         defence=GaussianNoise(std=1.0),
     )

@@ -9,7 +9,7 @@ from scipy.stats import chi2, kstest
 from leaktight.core.defence import Chain, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.sampling import Known, Poisson
+from leaktight.core.sampling import KnownBatch, Poisson
 from leaktight.core.scenario import Observation
 from leaktight.core.task import Batch
 from leaktight.data import Digits
@@ -114,7 +114,7 @@ def test_each_step_says_how_its_batch_was_chosen():
     assert client.local.sampling == Poisson(8 / len(client.data), 8)
     plain = participants(scenario(), Undefended())[0]
     plain.answer(ask(plain))
-    assert isinstance(plain.local.sampling, Known)
+    assert isinstance(plain.local.sampling, KnownBatch)
     assert torch.equal(plain.data.take(plain.local.sampling.positions).inputs, plain.batches(0)[0].inputs)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist, pdist
 
-from leaktight.core.attack import Samples, Scores
+from leaktight.core.attack import GuessedSamples, Scores
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
@@ -36,7 +36,7 @@ PUBLIC = squares(90, seed=1)
 
 
 def samples(inputs, label=0):
-    return Samples(KEYS, inputs, label, inputs[None, :2], (0,))
+    return GuessedSamples(KEYS, inputs, label, inputs[None, :2], (0,))
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_rounds_keep_the_promises_that_are_not_about_leakage(metric, trial):
 def test_of_all_rounds_the_median_and_the_best_count(truth):
     rounds = torch.stack([squares(4, (label,), seed=5).inputs for label in (1, 0, 2, 0, 0)])
     rounds[1, :2] = squares(2, (1,), seed=6).inputs
-    guess = Samples(KEYS, rounds[0], 0, rounds, tuple(range(5)))
+    guess = GuessedSamples(KEYS, rounds[0], 0, rounds, tuple(range(5)))
     median, best = (
         metric.grade(guess, truth, stream(0), PUBLIC)[0] for metric in (RecognisedMedian(), RecognisedBest())
     )

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from leaktight.attacks import GanAttack
-from leaktight.core.attack import Samples, Scores
+from leaktight.core.attack import GuessedSamples, Scores
 from leaktight.core.draws import public_draws
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
@@ -27,7 +27,7 @@ SECRET = random_keys(3, DIMENSIONS, public_draws(0, "true"))
 
 def guess(estimates):
     images = torch.zeros(2, 1, 4, 4)
-    return Samples(PLACE, images, 0, images[None], (0,), estimates)
+    return GuessedSamples(PLACE, images, 0, images[None], (0,), estimates)
 
 
 def random(seed, count=2):

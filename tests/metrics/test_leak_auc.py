@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from leaktight.core.attack import Labels, LabelScores, Scores
+from leaktight.core.attack import GuessedLabels, LabelScores, Scores
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.metrics import LeakAUC, standard
@@ -179,7 +179,7 @@ def test_labels_that_a_defence_changed_do_not_count(truth):
 def test_it_is_silent_about_any_other_guess(truth):
     labels, scores = steps(2)
     assert grade(Scores(keys(2), tuple(scores)), truth(labels)) == ()
-    assert grade(Labels(keys(2), tuple(labels)), truth(labels)) == ()
+    assert grade(GuessedLabels(keys(2), tuple(labels)), truth(labels)) == ()
     assert grade(scored([]), ()) == ()
     assert LeakAUC() in standard()
 
@@ -196,7 +196,7 @@ def test_it_keeps_the_promises_of_every_metric(truth):
         wrong=scored([torch.rand(1, 512, generator=rng) for _ in labels]),
         # A score belongs to its example, so there is no other order; but only the order of scores counts.
         shuffled=scored([torch.exp(3 * each[None].double()) - 7 for each in labels]),
-        other=Labels(keys(48), tuple(labels)),
+        other=GuessedLabels(keys(48), tuple(labels)),
     )
     check_metric(LeakAUC(), trial)
 

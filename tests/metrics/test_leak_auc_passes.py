@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from leaktight.core.attack import Labels, LabelScores, RowScores
+from leaktight.core.attack import GuessedLabels, LabelScores, RowScores
 from leaktight.core.label_bound import LabelBound
 from leaktight.core.random import stream
 from leaktight.metrics import LeakAUCPasses, standard
@@ -125,7 +125,7 @@ def test_it_is_silent_where_no_row_was_seen_twice_and_about_any_other_guess(trut
     assert grade(scored(once, values[:, :1]), truth(labels, once)) == {}
     guess = scored(rows, values)
     assert grade(dataclasses.replace(guess, passes=None), truth(labels, rows)) == {}
-    assert grade(Labels(guess.keys, tuple(labels[own] for own in rows)), truth(labels, rows)) == {}
+    assert grade(GuessedLabels(guess.keys, tuple(labels[own] for own in rows)), truth(labels, rows)) == {}
     assert grade(scored(rows, values), []) == {}
     assert LeakAUCPasses() in standard()
     one_class = torch.zeros(ROWS, dtype=torch.long)
@@ -150,6 +150,8 @@ def test_it_keeps_the_promises_of_every_metric(truth):
         blind=scored(rows, torch.zeros_like(values)),
         wrong=scored(rows, torch.rand(values.shape, generator=torch.Generator().manual_seed(4)).double()),
         shuffled=scored(rows, 3 * perfect - 7),
-        other=Labels(tuple(("label-party", step) for step in range(len(rows))), tuple(labels[own] for own in rows)),
+        other=GuessedLabels(
+            tuple(("label-party", step) for step in range(len(rows))), tuple(labels[own] for own in rows)
+        ),
     )
     check_metric(OnlyPasses(), trial)

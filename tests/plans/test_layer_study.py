@@ -21,7 +21,7 @@ STUDY = LayerStudy(
 
 def test_property_and_labels_are_asked_for_in_the_same_way():
     plan = STUDY.plans()["inference"]
-    asked, labels = plan.scenarios["property"], plan.scenarios["labels"]
+    asked, labels = plan.scenarios["private property"], plan.scenarios["commonest class"]
     assert isinstance(asked, Federated)
     assert isinstance(labels, Federated)
     assert labels.data == ClassProperty(data=Parity())
@@ -45,7 +45,7 @@ def test_each_layer_is_inverted_by_itself():
 def test_without_a_property_there_are_labels_and_without_victims_no_inversion():
     study = STUDY.model_copy(update={"data": Digits(), "victims": 0})
     assert list(study.plans()) == ["inference"]
-    assert list(study.plans()["inference"].scenarios) == ["labels"]
+    assert list(study.plans()["inference"].scenarios) == ["commonest class"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("rounds", 0), ("messages", 4), ("gradients", 3), ("victims", -1)])

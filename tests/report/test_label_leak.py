@@ -19,7 +19,7 @@ from leaktight.report.findings import glossary_section, summary_section
 from leaktight.report.label_leak import chart_of, labels_section, leak_curves, smooth, steps_of, strongest_curves
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
-from leaktight.report.settings import in_words
+from leaktight.report.parameters import in_words
 from leaktight.report.tradeoff import tradeoff_section
 
 DEFENCES = (Undefended(), SumKL(bound=0.1), SumKL(bound=0.4), MaxNorm())

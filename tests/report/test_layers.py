@@ -17,7 +17,7 @@ from leaktight.report.findings import glossary_section, summary_section
 from leaktight.report.layers import chart_of, layers_section, measures_of
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
-from leaktight.report.settings import threat_section
+from leaktight.report.parameters import threat_section
 from leaktight.report.tradeoff import tradeoff_section
 
 LAYERS = ("body.conv1", "body.conv2", "body.linear1", "head")
@@ -284,7 +284,7 @@ def test_the_rest_of_the_page_speaks_of_the_property(page, records):
     assert values["accuracy"]
     assert values["layered"] == ["v_information", "sensitivity", "mutual_information"]
     (threat,) = threat_section(found).values["threats"]
-    assert threat["attacks"]["property"]["wants"] == ["tell a private property"]
+    assert threat["attacks"]["property"]["goals"] == ["tell a private property"]
 
 
 def test_what_layers_say_without_an_attack_is_not_in_the_table_of_every_number(page, records):

@@ -15,8 +15,8 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
-from leaktight.defences import DPSGD, GaussianNoise, Polarization, TopK, Transformation
+from leaktight.data import Cifar, Csv, Digits, Factory, Idx, ImageFolder, Npz
+from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, TopK, Transformation
 from leaktight.findings.column import format_reading
 from leaktight.findings.redaction import number_seeds, redact_records, without_places, without_seeds
 from leaktight.learning.federated import Federated
@@ -26,7 +26,14 @@ from leaktight.report import render
 from leaktight.report.findings import flags_section, policies_of, summary_section
 from leaktight.report.numbers import checks_section, csv_address, table_section
 from leaktight.report.page import Page
-from leaktight.report.settings import in_words, lines_of, parameters_section, reproduce_section, threat_section
+from leaktight.report.parameters import (
+    in_words,
+    knowable,
+    lines_of,
+    parameters_section,
+    reproduce_section,
+    threat_section,
+)
 from leaktight.testing import toy_task
 
 
@@ -198,6 +205,16 @@ def test_an_attacker_who_takes_part_knows_the_defence_and_nobody_is_denied_what_
     assert not any("class keys" in words for words in threat["words"]["withheld"])
 
 
+def test_scenario_and_defence_say_what_there_is_to_know_besides(page, made):
+    def known(**settings):
+        return knowable(page([made.record(knows=(), **settings)]))
+
+    usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
+    assert known() == usual
+    assert known(scenario=Federated(data=Digits(), model=DLNet())) == usual | {Knows.LOCAL_STEPS}
+    assert known(defence=Chain(links=(ClassKeys(), GaussianNoise()))) == usual | {Knows.KEYS}
+
+
 def test_what_a_defence_leaves_open_by_design_is_said_whatever_was_measured(page, made, report):
     chain = Chain(links=(Polarization(), GaussianNoise()))
     opened = threat_section(page([made.record(), made.record(chain)])).values["open"]
@@ -257,10 +274,10 @@ def test_attacks_are_grouped_by_threat_and_adaptive_ones_named(page, made):
     ]
     first, second = threat_section(page(records)).values["threats"]
     assert list(first["attacks"]) == ["dlg2019"]
-    assert first["attacks"]["dlg2019"]["wants"] == ["rebuild the examples", "read off the labels"]
+    assert first["attacks"]["dlg2019"]["goals"] == ["rebuild the examples", "read off the labels"]
     assert second["attacks"]["adaptive"] == {
         "gist": "Knows the defence and models it.",
-        "wants": ["rebuild the examples"],
+        "goals": ["rebuild the examples"],
         "models": "top-k",
         "defended": True,
         "changed": "",

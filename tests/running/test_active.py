@@ -78,7 +78,7 @@ def measured(records: list[Record]) -> dict[str, Record]:
     return {record.cell.label: record for record in records if record.cell.purpose == "measure"}
 
 
-def count_trainings(folder: Path) -> int:
+def count_training_runs(folder: Path) -> int:
     return len(list((folder / TRAINING_FOLDER).iterdir()))
 
 
@@ -106,7 +106,7 @@ def test_observers_share_a_training_among_the_honest_and_an_attacker_has_one_of_
         without
     )
     # The observers' one, the control's, the attacker's, and its null cell's.
-    assert (count_trainings(tmp_path / "without"), count_trainings(tmp_path / "with")) == (2, 4)
+    assert (count_training_runs(tmp_path / "without"), count_training_runs(tmp_path / "with")) == (2, 4)
     found = measured(with_it)
     assert (
         found["first"].reading("accuracy") == found["second"].reading("accuracy") != found["sitter"].reading("accuracy")
@@ -121,7 +121,7 @@ def test_an_interrupted_audit_resumes_from_the_attackers_kept_training(
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         running.run(plan(probes), out, workers=interrupted(3))
-    assert (count_trainings(out), len(log.read_text().splitlines())) == (3, 2 * ROUNDS)
+    assert (count_training_runs(out), len(log.read_text().splitlines())) == (3, 2 * ROUNDS)
     resumed = running.run(plan(probes), out)
     # Two cells have one turn each; no round of a training is played again.
     assert len(log.read_text().splitlines()) == 2 * TURNS

@@ -132,7 +132,7 @@ def test_what_cannot_work_is_said_before_the_audit_starts(
     assert not (tmp_path / "out").exists()
 
 
-def test_every_seed_is_rehearsed() -> None:
+def test_every_seed_is_validated() -> None:
     scenario = {**PLAN["scenario"], "partition": {"kind": "dirichlet", "alpha": 0.05}, "participants": 6}
     sizes = {}
     for seed in range(4):

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from leaktight.core.attack import Reconstruction, Samples, Scores
+from leaktight.core.attack import GuessedSamples, Reconstruction, Scores
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError
 from leaktight.core.probe import Finding
@@ -110,9 +110,9 @@ def test_bytes_and_back(truths: tuple[GroundTruth, ...]) -> None:
         decode(encode(shown)[:-1])
 
 
-def samples(shape: tuple[int, ...], label: int) -> Samples:
+def samples(shape: tuple[int, ...], label: int) -> GuessedSamples:
     made = torch.linspace(0, 1, 20)[:, None, None, None].expand(20, *shape)
-    return Samples((("all but client-1", 3),), made, label, torch.stack([made, 1 - made]), (0, 4))
+    return GuessedSamples((("all but client-1", 3),), made, label, torch.stack([made, 1 - made]), (0, 4))
 
 
 def test_made_up_examples_stand_beside_private_ones_of_their_class(truths: tuple[GroundTruth, ...]) -> None:
@@ -137,4 +137,4 @@ def test_of_a_class_that_nobody_holds_there_is_no_private_example(truths: tuple[
 
 def test_made_up_rows_of_a_table_are_no_pictures(truths: tuple[GroundTruth, ...]) -> None:
     rows = torch.rand(4, 7, generator=torch.Generator())
-    assert gallery_of(Finding((), Samples((("all", 0),), rows, 0, rows[None], (0,)), truths)) == {}
+    assert gallery_of(Finding((), GuessedSamples((("all", 0),), rows, 0, rows[None], (0,)), truths)) == {}

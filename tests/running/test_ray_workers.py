@@ -39,7 +39,7 @@ Plans = Callable[..., Any]
 def cluster(toys: ModuleType) -> Iterator[Cluster]:
     before = descendants(os.getpid())
     with Cluster(workers=2) as made:
-        # Here, so that a start that fails is told of once and for all tests, as what it is.
+        # Here, so that a start that fails is reported once for all tests, as what it is.
         ray = made.start()
         yield made
         files, below = Path(os.environ["RAY_AUTH_TOKEN_PATH"]).parent, descendants(os.getpid()) - before

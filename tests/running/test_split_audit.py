@@ -1,4 +1,4 @@
-"""An audit of split learning from a plan to records: built from TOML, rehearsed, trained once, kept and observed."""
+"""An audit of split learning from a plan to records: built from TOML, validated, trained once, kept and observed."""
 
 from __future__ import annotations
 

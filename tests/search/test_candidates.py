@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from leaktight.core.random import stream
-from leaktight.search.candidates import Candidate, candidate, canonical, choose, draw, draw_candidates
+from leaktight.search.candidates import CandidatePolicy, candidate, canonical, choose, draw, draw_candidates
 from leaktight.transforms.library import LIBRARY, same_as
 
 EVERY = tuple(range(50))
@@ -74,7 +74,7 @@ def test_the_same_stream_draws_the_same() -> None:
     )
 
 
-def names(found: tuple[Candidate, ...]) -> list[str]:
+def names(found: tuple[CandidatePolicy, ...]) -> list[str]:
     return list(map(str, found))
 
 

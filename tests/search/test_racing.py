@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.random import stream
-from leaktight.search.candidates import Candidate, candidate, choose, draw_candidates
+from leaktight.search.candidates import CandidatePolicy, candidate, choose, draw_candidates
 from leaktight.search.racing import Scores, by_mean, exhaust, race, survivors
 from leaktight.search.score_task import blocks
 
@@ -17,10 +17,10 @@ IMAGES = 100
 class Table:
     """Scores that are known beforehand, and how many of them were asked for."""
 
-    def __init__(self, scores: dict[Candidate, Tensor]) -> None:
+    def __init__(self, scores: dict[CandidatePolicy, Tensor]) -> None:
         self.scores, self.asked = scores, 0
 
-    def __call__(self, candidates: Sequence[Candidate], start: int, stop: int) -> Scores:
+    def __call__(self, candidates: Sequence[CandidatePolicy], start: int, stop: int) -> Scores:
         assert (start, stop) in blocks(IMAGES)
         self.asked += len(candidates) * (stop - start)
         return {one: self.scores[one][start:stop] for one in candidates}
@@ -42,7 +42,7 @@ def table(seed: int, count: int = 200, spread: float = 0.06, each: float = 0.08)
     )
 
 
-def mean(scores: Scores, best: Sequence[Candidate]) -> float:
+def mean(scores: Scores, best: Sequence[CandidatePolicy]) -> float:
     return sum(scores[one].mean().item() for one in best) / len(best)
 
 

@@ -136,7 +136,7 @@ def trained(k, rows, between, rng):
 
 
 @pytest.mark.parametrize(("k", "between"), [(1, 0.0), (3, 0.0), (3, 0.4), (5, 0.2)])
-def test_the_interval_over_seeds_covers_other_rows_and_other_trainings(k, between):
+def test_the_interval_over_seeds_covers_other_rows_and_other_training_runs(k, between):
     # A sum of normal parts: the hits have a known share.
     spread = math.sqrt(5 + between**2)
     truth = 0.5 * (math.erf(1.6 / spread / math.sqrt(2)) - math.erf(1.2 / spread / math.sqrt(2)))

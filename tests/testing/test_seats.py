@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leaktight.attacks import Analytic, GanAttack
-from leaktight.core.attack import Attack, Samples
+from leaktight.core.attack import Attack, GuessedSamples
 from leaktight.core.message import Kind
 from leaktight.core.run import all_but
 from leaktight.core.threat import Knows
@@ -44,7 +44,7 @@ class Spy(Attack):
         inputs = torch.zeros(20, *SQUARES)
         if self.image == "light":
             inputs[..., :4, :4] = 0.9
-        return Samples(((all_but(view.seat), view.messages[-1].round),), inputs, 0, inputs[None], (0,))
+        return GuessedSamples(((all_but(view.seat), view.messages[-1].round),), inputs, 0, inputs[None], (0,))
 
 
 def test_squares_are_light_in_one_quarter_and_follow_from_the_seed():
@@ -116,7 +116,7 @@ def test_an_attack_that_speaks_of_a_message_nobody_saw_does_not_pass():
 
         def run(self, view, rng):
             inputs = torch.zeros(20, *SQUARES)
-            return Samples((("client-7", 0),), inputs, 0, inputs[None], (0,))
+            return GuessedSamples((("client-7", 0),), inputs, 0, inputs[None], (0,))
 
     with pytest.raises(ConformanceError, match="must guess about the messages in view"):
         check_attack(Elsewhere())
@@ -127,7 +127,7 @@ def test_an_attack_that_does_not_claim_samples_does_not_pass():
         kind: Literal["test_mute"] = "test_mute"
         claims: ClassVar[frozenset[str]] = frozenset({"labels"})
 
-    with pytest.raises(ConformanceError, match="must say in `claims` what its Samples speaks of"):
+    with pytest.raises(ConformanceError, match="must say in `claims` what its GuessedSamples speaks of"):
         check_attack(Silent())
 
 

@@ -18,7 +18,7 @@ from leaktight.findings.display import name_of
 from leaktight.findings.flags import Flag, raise_flags
 from leaktight.findings.headline import headline_of
 from leaktight.findings.sentence import sentence_of
-from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.summary import AuditSummary, summarise
 from leaktight.findings.summary_file import summary_of, write_summary
 from leaktight.findings.verdict import Judgement, Word
 from leaktight.report.render import write_report
@@ -77,11 +77,11 @@ class TableRow(NamedTuple):
     price_high: float | None
 
 
-class Table(list[TableRow]):
+class ResultTable(list[TableRow]):
     """The rows of a result's table, where pandas is not installed; shown as aligned text.
 
     Example:
-        >>> Table([TableRow("no defence", "images", "leaks", "dlg2019", "psnr", 38.0, *[None] * 7)])
+        >>> ResultTable([TableRow("no defence", "images", "leaks", "dlg2019", "psnr", 38.0, *[None] * 7)])
         defence     leak    verdict  attack   metric  value  low  high  chance  leaks_when  price  price_low  price_high
         no defence  images  leaks    dlg2019  psnr    38     -    -     -       -           -      -          -
     """
@@ -105,7 +105,7 @@ class ModelAudit:
 
     def __init__(self, name: str, folder: Path, records: Sequence[Record]) -> None:
         self.name, self.folder, self.records = name, folder, tuple(records)
-        self._findings: Summary = summarise(self.records)
+        self._findings: AuditSummary = summarise(self.records)
         with Store.read(folder) as store:
             self._caveats, self._missing = store.plan().caveats, store.missing()
         write_summary(folder, summary=self._findings)
@@ -121,9 +121,9 @@ class ModelAudit:
         return raise_flags(self.records, self._caveats)
 
     @property
-    def table(self) -> pd.DataFrame | Table:
+    def table(self) -> pd.DataFrame | ResultTable:
         """The verdicts with their numbers, one row each: a `pandas.DataFrame` if pandas is installed, else a list."""
-        rows = Table(map(_row, self.verdicts))
+        rows = ResultTable(map(_row, self.verdicts))
         try:
             import pandas as pd
         except ImportError:

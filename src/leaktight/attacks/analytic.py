@@ -69,6 +69,7 @@ class Analytic(Attack):
 
     kind: Literal["analytic"] = "analytic"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
+    goals: ClassVar[tuple[str, ...]] = ("rebuild the examples", "read off the labels")
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
     draws: int = Field(4096, ge=0)

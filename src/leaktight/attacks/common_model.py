@@ -14,7 +14,7 @@ from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.hypotheses import Hypotheses, guess_hypotheses
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floors
-from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
+from leaktight.attacks.search_engine import Named, Phase, Problem, SearchEngine, SearchSettings
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.channels import deviations
 from leaktight.core.defence import Undefended
@@ -172,9 +172,9 @@ def _lowest(objective: Objective, points: Tensor, owners: Tensor, hypotheses: Hy
         math.prod(objective.layout.shapes[name]) for name in (EXAMPLES, LOGITS) if name in objective.layout.shapes
     )
     if not free:
-        return SearchEngine(problem, Search(SearchGuardedLBFGS(), (Phase(0),))).values(points, owners, rows)
+        return SearchEngine(problem, SearchSettings(SearchGuardedLBFGS(), (Phase(0),))).values(points, owners, rows)
     fixed, start = points[:, :-free], points[:, -free:]
-    search = Search(SearchGuardedLBFGS(history=10), (Phase(SECRET_EVALUATIONS),))
+    search = SearchSettings(SearchGuardedLBFGS(history=10), (Phase(SECRET_EVALUATIONS),))
     own = {name: _rows_of(tensors, owners) for name, tensors in problem.own.items()}
     return (
         SearchEngine(_freeze_first(dataclasses.replace(problem, own=own), fixed), search)

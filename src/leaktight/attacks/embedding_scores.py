@@ -37,6 +37,7 @@ class EmbeddingAttack(Attack):
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    goals: ClassVar[tuple[str, ...]] = ("tell examples apart",)
     bottom: Literal["trained", "initial"] = "trained"
 
     @property

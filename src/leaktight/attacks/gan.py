@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
 from leaktight.attacks.gan_party import CONTROLS, SCOPE, GanParty, draw_samples, restore_generator
-from leaktight.core.attack import Attack, Principle, Samples
+from leaktight.core.attack import Attack, GuessedSamples, Principle
 from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
@@ -88,6 +88,7 @@ class GanAttack(Attack):
 
     kind: Literal["gan"] = "gan"
     claims: ClassVar[frozenset[str]] = frozenset({"samples"})
+    goals: ClassVar[tuple[str, ...]] = ("make pictures of a class that only others hold",)
     principle: ClassVar[Principle] = "learned"
     victim_class: int = Field(0, ge=0)
     fake_class: int | None = Field(None, ge=0)
@@ -128,7 +129,7 @@ class GanAttack(Attack):
         """Return the dishonest participant."""
         return GanParty(self, seat)
 
-    def run(self, view: View, rng: Stream) -> Samples:
+    def run(self, view: View, rng: Stream) -> GuessedSamples:
         """Make pictures with the generator that the party in this seat has trained."""
         memory = view.memory.get(SCOPE, {})
         if "generator" not in memory:
@@ -147,7 +148,7 @@ class GanAttack(Attack):
             for part in (memory, *(part for _, part in sorted(memory.get(CONTROLS, {}).items())))
         )
         rounds = sorted(map(int, memory["history"]))
-        return Samples(
+        return GuessedSamples(
             # The generator learned from everybody who took part: the last round of this seat stands for all.
             keys=(
                 (all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),

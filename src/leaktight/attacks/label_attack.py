@@ -41,6 +41,7 @@ class LabelAttack(Attack):
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    goals: ClassVar[tuple[str, ...]] = ("tell examples apart",)
     principle: ClassVar[Principle] = "statistic"
     simple: ClassVar[bool] = True
     layer: str = CUT

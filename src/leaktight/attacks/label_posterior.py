@@ -65,6 +65,7 @@ class LabelPosterior(Attack):
 
     kind: Literal["label_posterior"] = "label_posterior"
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    goals: ClassVar[tuple[str, ...]] = ("tell examples apart",)
     principle: ClassVar[Principle] = "statistic"
     iterations: int = Field(3, ge=1)
 

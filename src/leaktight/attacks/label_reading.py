@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from leaktight.attacks.linear_layer import LinearLayer, augment
 from leaktight.attacks.replay import Replay
-from leaktight.core.attack import Attack, Labels, Principle
+from leaktight.core.attack import Attack, GuessedLabels, Principle
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind, Tensors
 from leaktight.core.random import Stream
@@ -165,15 +165,16 @@ class LabelReading(Attack):
 
     kind: Literal["label_reading"] = "label_reading"
     claims: ClassVar[frozenset[str]] = frozenset({"labels"})
+    goals: ClassVar[tuple[str, ...]] = ("read off the labels",)
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
 
-    def run(self, view: View, rng: Stream) -> Labels:
+    def run(self, view: View, rng: Stream) -> GuessedLabels:
         """Answer every gradient and update in view."""
         exchanges = view.exchanges()
         if not exchanges:
             raise Refusal("Label reading needs a shared gradient or update. The view holds none.")
-        return Labels(
+        return GuessedLabels(
             keys=tuple(exchange.sent.key for exchange in exchanges),
             labels=tuple(
                 read_labels(Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, rng)

@@ -140,6 +140,7 @@ class LearnedInverter(Attack):
 
     kind: Literal["learned_inverter"] = "learned_inverter"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
+    goals: ClassVar[tuple[str, ...]] = ("rebuild the examples", "read off the labels")
     principle: ClassVar[Principle] = "learned"
     messages: int = Field(2000, ge=50)
     models_defence: bool = True

@@ -21,7 +21,7 @@ from leaktight.attacks.objective import Objective
 from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser
 from leaktight.attacks.private_state import PlayedParty, draw_secrets
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
-from leaktight.attacks.search_engine import Phase, Search, SearchEngine, SearchResult
+from leaktight.attacks.search_engine import Phase, SearchEngine, SearchResult, SearchSettings
 from leaktight.attacks.starting_point import (
     InitialName,
     class_means,
@@ -134,6 +134,7 @@ class GradientMatching(Attack):
 
     kind: Literal["gradient_matching"] = "gradient_matching"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
+    goals: ClassVar[tuple[str, ...]] = ("rebuild the examples", "read off the labels")
     distance: DistanceName | Literal["likelihood"] = "cosine"
     messages: Literal["each", "joined"] = "each"
     update: Literal["unrolled", "surrogate"] = "unrolled"
@@ -398,7 +399,7 @@ class GradientMatching(Attack):
             labels = [read_labels(replay, exchange.parameters, exchange.sent.tensors, rng) for exchange in group]
         return F.one_hot(torch.stack(labels), replay.task.classes).float()
 
-    def search(self, rows: int = 1) -> Search:
+    def search(self, rows: int = 1) -> SearchSettings:
         """Return the settings as the engine takes them, for so many candidates of each victim."""
         evaluations = self.iterations * self.descent.evaluations
         share = evaluations // (self.phases + 1)
@@ -406,7 +407,7 @@ class GradientMatching(Attack):
             Phase(share, self.widen ** (-2 * (1 - number / (self.phases - 1))), max(1, rows >> (number + 1)))
             for number in range(self.phases - 1)
         ]
-        return Search(
+        return SearchSettings(
             descent=self.descent,
             phases=(*phases, Phase(evaluations - sum(phase.evaluations for phase in phases))),
             sign=self.sign,

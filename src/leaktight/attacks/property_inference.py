@@ -149,6 +149,7 @@ class PropertyInference(Attack):
 
     kind: Literal["property_inference"] = "property_inference"
     claims: ClassVar[frozenset[str]] = frozenset({"property"})
+    goals: ClassVar[tuple[str, ...]] = ("tell a private property",)
     principle: ClassVar[Principle] = "learned"
     classifier: Family = "random_forest"
     layers: Literal["all", "each"] | Annotated[tuple[str, ...], Field(min_length=1)] = "all"
@@ -255,11 +256,11 @@ class PropertyInference(Attack):
         pairs = max(len(seen), self.gradients // 2)
         shares = itertools.cycle(MIXTURES if self.mixed else (1.0,))
         parts = _halve(pool, rng)
-        features, positive, halves, labels, made = [], list[bool](), list[int](), [], 0
+        features, positive, halves, labels, drawn = [], list[bool](), list[int](), [], 0
         for number, moment in enumerate(seen):
             count = pairs // len(seen) + (number < pairs % len(seen))
             # So that each share of a mixture comes from both halves.
-            turns = [(place + place // len(MIXTURES)) % 2 for place in range(made, made + count)]
+            turns = [(place + place // len(MIXTURES)) % 2 for place in range(drawn, drawn + count)]
             wanted = [*itertools.islice(shares, count), *([0.0] * count)]
             members = torch.stack(
                 [
@@ -272,7 +273,7 @@ class PropertyInference(Attack):
             positive += [True] * count + [False] * count
             halves += turns * 2
             labels.append(label_shares(pool.labels.cpu()[members], view.task.classes))
-            made += count
+            drawn += count
         return _stack(features), torch.tensor(positive), torch.tensor(halves), torch.cat(labels)
 
     def _batch(self, moment: Moment, pool: Batch, part: tuple[Tensor, Tensor], share: float, rng: Stream) -> Tensor:

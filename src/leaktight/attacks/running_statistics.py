@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from leaktight.core.attack import Attack, BatchStatistics, Principle
+from leaktight.core.attack import Attack, GuessedStatistics, Principle
 from leaktight.core.errors import Refusal
 from leaktight.core.message import layer_of
 from leaktight.core.random import Stream
@@ -43,10 +43,11 @@ class RunningStatistics(Attack):
 
     kind: Literal["running_statistics"] = "running_statistics"
     claims: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    goals: ClassVar[tuple[str, ...]] = ("read off the statistics of batch normalisation",)
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
 
-    def run(self, view: View, rng: Stream) -> BatchStatistics:
+    def run(self, view: View, rng: Stream) -> GuessedStatistics:
         """Answer every message in view."""
         exchanges = view.exchanges()
         if not tells_statistics(view):
@@ -54,7 +55,7 @@ class RunningStatistics(Attack):
                 "Running statistics can be read only where batch norm is in training mode and sends them along. No "
                 "message in view holds any."
             )
-        return BatchStatistics(
+        return GuessedStatistics(
             keys=tuple(exchange.sent.key for exchange in exchanges),
             values=tuple(read_statistics(view.task, exchange) for exchange in exchanges),
             blind=tuple(_blind(view.task, exchange) for exchange in exchanges),

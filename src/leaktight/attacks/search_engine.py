@@ -79,7 +79,7 @@ class Phase:
 
 
 @dataclasses.dataclass(frozen=True)
-class Search:
+class SearchSettings:
     """How to search.
 
     Args:
@@ -139,7 +139,7 @@ class SearchEngine:
         watch: called before each step; None for nothing.
     """
 
-    def __init__(self, problem: Problem, search: Search, watch: Watch | None = None) -> None:
+    def __init__(self, problem: Problem, search: SearchSettings, watch: Watch | None = None) -> None:
         self.problem, self.search, self.watch = problem, search, watch
         self.tried = problem.rows
         self._graphs: dict[int, Evaluate] = {}

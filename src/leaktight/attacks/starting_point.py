@@ -12,7 +12,7 @@ from leaktight.attacks.features import Features, feature_misfit, read_features
 from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.objective import Objective, outside
 from leaktight.attacks.replay import FEATURE_GRADIENT, MASK
-from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
+from leaktight.attacks.search_engine import Named, Phase, Problem, SearchEngine, SearchSettings
 from leaktight.attacks.victims import Victims
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import Stream
@@ -164,7 +164,8 @@ def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -
     count, by_prior = len(objective.victims), z.view(-1, rows, *z.shape[1:])
     wide = tuple(Phase(EVALUATIONS // 4, WIDEN**-power, keep * keep_count) for power, keep in ((4, 2), (2, 1)))
     engine = SearchEngine(
-        _problem(objective, features), Search(SearchGuardedLBFGS(), (*wide, Phase(EVALUATIONS, keep=keep_count)))
+        _problem(objective, features),
+        SearchSettings(SearchGuardedLBFGS(), (*wide, Phase(EVALUATIONS, keep=keep_count))),
     )
     first = torch.randn(count * READINGS * keep_count, *z.shape[1:], generator=rng).to(z.device)
     result = engine.race((first / objective.steps).flatten(1), count)

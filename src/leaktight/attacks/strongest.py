@@ -66,6 +66,12 @@ class Strongest(Attack):
 
     kind: Literal["strongest"] = "strongest"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels", "scores", "statistics"})
+    goals: ClassVar[tuple[str, ...]] = (
+        "rebuild the examples",
+        "read off the labels",
+        "tell examples apart",
+        "read off the statistics of batch normalisation",
+    )
     members: dict[str, SerializeAsAny[Attack]] = {}
     left_out: dict[str, str] = {}
 

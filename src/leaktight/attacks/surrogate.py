@@ -59,6 +59,7 @@ class Surrogate(Attack):
 
     kind: Literal["surrogate"] = "surrogate"
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    goals: ClassVar[tuple[str, ...]] = ("tell examples apart",)
     principle: ClassVar[Principle] = "search"
     hidden: int = Field(16, ge=1)
     iterations: int = Field(50, ge=1)

@@ -16,7 +16,7 @@ Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class AssumedSetting:
     """A setting that an attack has to know or assume.
 
     Args:
@@ -31,14 +31,14 @@ class Setting:
 
 
 SETTINGS = {
-    "shape": Setting("the shape of one example", "", "shape=(1, 28, 28)"),
-    "local_steps": Setting("the number of local steps", "one local step", "local_steps=1"),
-    "learning_rate": Setting("the learning rate", "steps of unknown size", "learning_rate=0.1"),
-    "optimiser": Setting("the optimiser", "SGD", "optimiser='sgd'"),
-    "momentum": Setting("momentum", "no momentum", "momentum=0.0"),
-    "weight_decay": Setting("weight decay", "no weight decay", "weight_decay=0.0"),
-    "examples": Setting("the number of epochs", "one pass over the examples that a sender reports", "epochs=1"),
-    "mean": Setting("the normalisation of inputs", "inputs that are not normalised", "mean=(), std=()"),
+    "shape": AssumedSetting("the shape of one example", "", "shape=(1, 28, 28)"),
+    "local_steps": AssumedSetting("the number of local steps", "one local step", "local_steps=1"),
+    "learning_rate": AssumedSetting("the learning rate", "steps of unknown size", "learning_rate=0.1"),
+    "optimiser": AssumedSetting("the optimiser", "SGD", "optimiser='sgd'"),
+    "momentum": AssumedSetting("momentum", "no momentum", "momentum=0.0"),
+    "weight_decay": AssumedSetting("weight decay", "no weight decay", "weight_decay=0.0"),
+    "examples": AssumedSetting("the number of epochs", "one pass over the examples that a sender reports", "epochs=1"),
+    "mean": AssumedSetting("the normalisation of inputs", "inputs that are not normalised", "mean=(), std=()"),
 }
 """What an attack has to know or assume, by its field of `Known`; `mean` stands for the pair that normalises."""
 ADAPTIVE = frozenset({"adam", "adamw", "adamax", "nadam", "radam", "adagrad", "adadelta", "rmsprop"})

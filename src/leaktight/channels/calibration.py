@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leaktight.channels.law import distribution, is_zero
+from leaktight.channels.law import distribution
 from leaktight.channels.likelihood import bound_of, ranked_noise
-from leaktight.core.channel import Belief, Mask, Noise
+from leaktight.core.channel import Belief, Mask, Noise, is_zero
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
 

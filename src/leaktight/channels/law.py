@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from leaktight.core.channel import Noise, Scale
+from leaktight.core.channel import Noise, Scale, is_zero
 
 _FAR = 1e9
 """Where arguments of the normal law are cut, so that their squares fit into single precision."""
@@ -93,11 +93,6 @@ def distribution(residual: Tensor, noise: Noise) -> Tensor:
     upper = torch.exp(0.5 * ratio.square() - units + log_ndtr(steps - ratio))
     lower = torch.exp(0.5 * ratio.square() + units + log_ndtr(-steps - ratio))
     return _ndtr(steps) - 0.5 * (upper - lower)
-
-
-def is_zero(scale: Scale) -> bool:
-    """Return whether a part of the noise is not there; a tensor is, whatever it holds."""
-    return not isinstance(scale, Tensor) and scale == 0
 
 
 def _ndtr(numbers: Tensor) -> Tensor:

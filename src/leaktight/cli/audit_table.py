@@ -47,7 +47,7 @@ def _table(kind: LeakKind, rows: Sequence[Row], width: int) -> list[Text]:
     if not beside:
         numbers.append(Column(capital(_utilities(rows)), _use))
     columns = [*settings, *numbers]
-    made = TextTable(
+    layout = TextTable(
         ["Attack", *(column.title for column in columns)],
         [
             Group(
@@ -58,7 +58,7 @@ def _table(kind: LeakKind, rows: Sequence[Row], width: int) -> list[Text]:
         ],
         names=1 + len(settings),
     )
-    return made.lines(width)
+    return layout.lines(width)
 
 
 def _heading(rows: Sequence[Row], beside: bool) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from leaktight.findings.audit_comparison import Comparison, Line
+    from leaktight.findings.audit_comparison import AuditComparison, ComparedDefence
 
 EXAMPLES = """
 \b
@@ -52,7 +52,7 @@ def compare(
         typer.echo(f"\nPage: {out}")
 
 
-def show(comparison: Comparison) -> None:
+def show(comparison: AuditComparison) -> None:
     """Print a comparison, folded to the terminal it is shown on."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for indent, line in lines_of(comparison):
@@ -80,7 +80,7 @@ def fold(line: str, indent: int, width: int | None) -> str:
     )
 
 
-def lines_of(comparison: Comparison) -> Iterator[tuple[int, str]]:
+def lines_of(comparison: AuditComparison) -> Iterator[tuple[int, str]]:
     """Return what is printed, line by line, each with how far it is indented."""
     for audit in comparison.audits:
         yield 0, f"{audit.letter}: {audit.place} ({audit.plan.title})"
@@ -108,7 +108,7 @@ def lines_of(comparison: Comparison) -> Iterator[tuple[int, str]]:
         yield from ((0, f"- {sentence}") for sentence in comparison.settings)
 
 
-def _line(comparison: Comparison, line: Line) -> Iterator[tuple[int, str]]:
+def _line(comparison: AuditComparison, line: ComparedDefence) -> Iterator[tuple[int, str]]:
     from leaktight.core.display import capital, join_words
     from leaktight.findings.comparison_words import say_got, say_price, say_read, say_use, say_words
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from leaktight.cli.text_table import Group, TextTable, print_lines
+from leaktight.cli.text_table import Group, TextTable, print_lines, print_text
 from leaktight.core.display import duration
 from leaktight.papers.check import Check, tally
 from leaktight.papers.number_text import around, format_of, significant
@@ -39,26 +39,26 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
     if not where.is_terminal:
         # A file has no width; cut columns would lose numbers.
         where.width = WIDE
-    _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {duration(done.seconds)}")
-    _say(where, f"{tally(done.checks)} {_SCALES[done.scale]}", style="bold")
+    print_text(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {duration(done.seconds)}")
+    print_text(where, f"{tally(done.checks)} {_SCALES[done.scale]}", style="bold")
     for name, rows in done.tables.items():
         published = done.published.get(name, [])
-        _say(where, f"\n{_words(name)}:")
+        print_text(where, f"\n{_words(name)}:")
         print_lines(where, table(rows, published, paper.keys[name], where.width))
         for row in published:
             if CLAIM in row:
-                _say(where, f"Published: {row[CLAIM]} ({row['source']})")
-    _say(where, "\nChecks:")
+                print_text(where, f"Published: {row[CLAIM]} ({row['source']})")
+    print_text(where, "\nChecks:")
     for check in done.checks:
-        _say(
+        print_text(
             where,
             f"- {_verdict(check)}: {check.name} is "
             f"{around(check.value, check.low, check.high)}, expected {check.expected}",
         )
         if check.why:
-            _say(where, f"  {check.why} {check.unless}")
+            print_text(where, f"  {check.why} {check.unless}")
     for remark in done.remarks:
-        _say(where, f"\n{remark}")
+        print_text(where, f"\n{remark}")
 
 
 def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], width: int) -> list[Text]:
@@ -93,18 +93,18 @@ def table(rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], wi
         return found
 
     names = [[significant(row[key]) for key in keys] for row in rows]
-    made = TextTable([], [])
+    layout = TextTable([], [])
     for intervals in (True, False):
         numbered = [cells(row, other, intervals) for row, other in zip(rows, others, strict=True)]
         for apart in range(len(keys) + 1):
-            made = TextTable(
+            layout = TextTable(
                 [*map(_words, keys[apart:]), *titles], _groups(keys, names, numbered, apart), len(keys) - apart
             )
-            if made.fits(width):
+            if layout.fits(width):
                 break
-        if made.parts(width) <= MOST_PARTS:
+        if layout.parts(width) <= MOST_PARTS:
             break
-    return made.lines(width)
+    return layout.lines(width)
 
 
 def _groups(
@@ -135,7 +135,3 @@ def _verdict(check: Check) -> str:
 
 def _words(column: str) -> str:
     return column.replace("_", " ")
-
-
-def _say(where: Console, text: str, style: str = "") -> None:
-    where.print(Text(text, style=style), highlight=False, soft_wrap=not where.is_terminal)

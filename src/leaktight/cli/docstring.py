@@ -16,7 +16,7 @@ _UNBROKEN = "\N{NO-BREAK SPACE}"
 _ITEM = re.compile(r"(- |\d+\. )")
 
 
-def docstring_lines(made: type, width: int) -> list[str]:
+def docstring_lines(part: type, width: int) -> list[str]:
     """Return what a class says about itself in lines of at most this width, unless an example or a word is wider.
 
     Example:
@@ -26,7 +26,7 @@ def docstring_lines(made: type, width: int) -> list[str]:
     """
     shown: list[str] = []
     heading = ""
-    text = (inspect.getdoc(made) or "").splitlines()
+    text = (inspect.getdoc(part) or "").splitlines()
     for is_text, lines in itertools.groupby(text, key=lambda line: bool(line.strip())):
         block = list(lines)
         if is_text and not block[0].startswith(" "):

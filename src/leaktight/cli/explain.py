@@ -31,41 +31,41 @@ def explain(
     from leaktight.core import registry
     from leaktight.core.errors import unknown
 
-    found = [made for family in registry.families() if (made := registry.classes(family).get(kind))]
+    found = [part for family in registry.families() if (part := registry.classes(family).get(kind))]
     values = [PRESETS[kind]] if kind in PRESETS and not found else []
     if not found and not values:
         known = {name for family in registry.families() for name in registry.classes(family)} | set(PRESETS)
         raise unknown("kind or preset", kind, known)
-    parts = [explain_class(made) for made in found] + [
+    parts = [explain_class(part) for part in found] + [
         explain_class(type(value), kind, value, ABOUT[kind]) for value in values
     ]
     typer.echo("\n\n".join("\n".join(part) for part in parts))
 
 
 def explain_class(
-    made: type[Registered], preset: str = "", value: Registered | None = None, about: str = ""
+    part: type[Registered], preset: str = "", value: Registered | None = None, about: str = ""
 ) -> Iterator[str]:
     """Return the lines that explain a class, or a preset of it: what it is, and its own values."""
     from leaktight.cli.docstring import docstring_lines
-    from leaktight.cli.settings import settings
+    from leaktight.cli.setting_table import settings
 
     width = min(WIDTH, shutil.get_terminal_size().columns)
-    kind = str(made.model_fields["kind"].default)
-    yield f"{preset}: a preset of {kind} ({made.family})" if preset else f"{kind} ({made.family})"
+    kind = str(part.model_fields["kind"].default)
+    yield f"{preset}: a preset of {kind} ({part.family})" if preset else f"{kind} ({part.family})"
     yield ""
     if about:
         yield from (*textwrap.wrap(about, width), "")
-    yield from docstring_lines(made, width)
+    yield from docstring_lines(part, width)
     yield ""
-    lines = settings(made, value, width - 2)
+    lines = settings(part, value, width - 2)
     if lines:
         yield "Settings of this preset:" if preset else "Settings:"
         yield from (f"  {line}" for line in lines)
-    for fact in facts(made, value):
+    for fact in facts(part, value):
         yield from textwrap.wrap(fact, width)
 
 
-def facts(made: type[Any], value: Registered | None = None) -> Iterator[str]:
+def facts(part: type[Any], value: Registered | None = None) -> Iterator[str]:
     """Return what a class, or a preset of it, states about itself beside its settings."""
     from leaktight.core.attack import Attack
     from leaktight.core.defence import Defence
@@ -74,20 +74,20 @@ def facts(made: type[Any], value: Registered | None = None) -> Iterator[str]:
     from leaktight.core.threat_letter import letter_of
     from leaktight.findings.threats import SOURCE
 
-    if issubclass(made, Defence) and made.strength is not None:
-        way = "more" if made.strength.stronger == "up" else "less"
-        off = "" if made.strength.off is None else f", {made.strength.off:g} is off"
-        yield f"Strength: `{made.strength.field}`; {way} is stronger{off}. A list of values in a plan sweeps it."
-    if issubclass(made, Defence):
-        yield from (f"Leaves open: {sentence}" for sentence in made.leaves_open)
-    if issubclass(made, Attack):
-        claims = " and ".join(sorted(made.claims)) or "nothing"
-        yield f"Claims: {claims}.{' A simple attack, which a strong one should beat.' if made.simple else ''}"
-        complete = not any(field.is_required() for field in made.model_fields.values())
-        attack = made() if value is None and complete else value
+    if issubclass(part, Defence) and part.strength is not None:
+        way = "more" if part.strength.stronger == "up" else "less"
+        off = "" if part.strength.off is None else f", {part.strength.off:g} is off"
+        yield f"Strength: `{part.strength.field}`; {way} is stronger{off}. A list of values in a plan sweeps it."
+    if issubclass(part, Defence):
+        yield from (f"Leaves open: {sentence}" for sentence in part.leaves_open)
+    if issubclass(part, Attack):
+        claims = " and ".join(sorted(part.claims)) or "nothing"
+        yield f"Claims: {claims}.{' A simple attack, which a strong one should beat.' if part.simple else ''}"
+        complete = not any(field.is_required() for field in part.model_fields.values())
+        attack = part() if value is None and complete else value
         # The letters are of attackers who read updates; others sit elsewhere.
-        if isinstance(attack, Attack) and not attack.active and "scores" not in made.claims:
+        if isinstance(attack, Attack) and not attack.active and "scores" not in part.claims:
             yield f"Threat model, at least: {letter_of(ThreatModel(knows=attack.needs))} in the {SOURCE}."
-    if issubclass(made, Metric):
-        says = f"A {made.leaks} value means more leakage." if made.leaks else "It says nothing about leakage by itself."
-        yield f"Grades: {made.claim}. {says}"
+    if issubclass(part, Metric):
+        says = f"A {part.leaks} value means more leakage." if part.leaks else "It says nothing about leakage by itself."
+        yield f"Grades: {part.claim}. {says}"

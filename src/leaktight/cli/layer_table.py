@@ -15,7 +15,7 @@ from leaktight.core.display import count
 from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_risk import Correlation, LayerRow, correlations, sealing_measure, sealings
+from leaktight.findings.layer_risk import LayerCorrelation, LayerRow, correlations, sealing_measure, sealings
 from leaktight.findings.layer_words import layer_sentences, titles_without_attack
 
 WIDE = 160
@@ -23,19 +23,21 @@ MOST = 3
 """How many correlations are shown; the others are counted."""
 
 
-def show(rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), asked: str = "") -> None:
+def show(
+    rows: Sequence[LayerRow], console: Console | None = None, about: Sequence[str] = (), question: str = ""
+) -> None:
     """Print which layers give most away, what was measured of each, and how measures go together with attacks.
 
     Args:
         rows: what was measured, in the order of the network.
         console: where to print; by default standard output.
         about: what was asked, and what the attacker was given, in sentences.
-        asked: what an attack on the private property asks of the examples; by default whether they have it.
+        question: what an attack on the private property asks of the examples; by default whether they have it.
     """
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    for sentence in (*about, *layer_sentences(rows, asked)):
+    for sentence in (*about, *layer_sentences(rows, question)):
         _say(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
     cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
@@ -77,12 +79,12 @@ def _say(where: Console, text: str) -> None:
     where.print(Text(text), highlight=False, soft_wrap=not where.is_terminal)
 
 
-def _strength(one: Correlation) -> tuple[bool, float]:
+def _strength(one: LayerCorrelation) -> tuple[bool, float]:
     """Return what correlations are ranked by: the clearest first, those that say nothing last."""
     return one.p is None, 0.0 if one.p is None else one.p
 
 
-def _sentence(one: Correlation) -> str:
+def _sentence(one: LayerCorrelation) -> str:
     numbers = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
     return f"{title_of(one.metric)} and {title_of(one.attack)} over {one.n} layers: {numbers}"
 
@@ -90,7 +92,7 @@ def _sentence(one: Correlation) -> str:
 def _columns() -> dict[str, str]:
     """Return every measure and its title, in order: of attacks that ask, of no attack, of attacks that rebuild."""
     asking, rebuilding = (
-        {measure.reading: measure.column for measure in layer_measures() if bool(measure.asked) is asks}
+        {measure.reading: measure.column for measure in layer_measures() if bool(measure.question) is asks}
         for asks in (True, False)
     )
     return asking | titles_without_attack() | rebuilding

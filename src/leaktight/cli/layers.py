@@ -128,11 +128,11 @@ def _finish(study: LayerStudy, records: Sequence[Record], out: Path, quiet: bool
     from leaktight.cli.outcome import reasons
     from leaktight.core.record import Status
     from leaktight.findings.layer_file import LAYERS_FILE, write_layers
-    from leaktight.findings.layer_risk import asked_in, layer_rows
+    from leaktight.findings.layer_risk import first_question, layer_rows
     from leaktight.findings.layer_words import layer_sentences, setup_sentences
     from leaktight.report import write_layer_report
 
-    rows, asked = layer_rows(records), asked_in(records)
+    rows, question = layer_rows(records), first_question(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):
             typer.echo(f"{status.capitalize()}: {reason}", err=True)
@@ -145,9 +145,9 @@ def _finish(study: LayerStudy, records: Sequence[Record], out: Path, quiet: bool
     if json:
         typer.echo((out / LAYERS_FILE).read_text(), nl=False)
     elif quiet:
-        typer.echo("\n".join([*layer_sentences(rows, asked), f"Report: {report}"]))
+        typer.echo("\n".join([*layer_sentences(rows, question), f"Report: {report}"]))
     else:
-        show(rows, about=about, asked=asked)
+        show(rows, about=about, question=question)
         typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

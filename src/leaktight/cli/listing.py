@@ -71,7 +71,7 @@ def kind_lines(family: str) -> dict[str, str]:
     from leaktight.core import registry
     from leaktight.findings.display import gist
 
-    return {kind: plain_text(gist(made)) for kind, made in registry.classes(family).items()}
+    return {kind: plain_text(gist(part)) for kind, part in registry.classes(family).items()}
 
 
 def preset_lines() -> dict[str, str]:

@@ -22,7 +22,7 @@ from leaktight.findings.kind import leak_kinds
 from leaktight.findings.layer_risk import profiles_of
 from leaktight.findings.layer_words import CAVEAT, most_telling
 from leaktight.findings.rows import Row
-from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.summary import AuditSummary, summarise
 from leaktight.findings.threats import SOURCE, attacks_by_letter
 from leaktight.findings.verdict import Judgement, Word
 
@@ -43,7 +43,7 @@ def show(
     records: Sequence[Record],
     scenarios: Sequence[str] = (),
     console: Console | None = None,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
     caveats: Sequence[str] = (),
 ) -> None:
     """Print a sentence, the verdict, the advice, the table, the doubts, and what was refused or failed.
@@ -86,7 +86,7 @@ def _print(where: Console, heading: str, lines: Sequence[str | Text]) -> None:
             print_item(where, line)
 
 
-def show_verdict(where: Console, summary: Summary) -> None:
+def show_verdict(where: Console, summary: AuditSummary) -> None:
     """Print a sentence for each judgement, kinds of leak apart; the word in its colour."""
     kinds = list(dict.fromkeys(judgement.kind for judgement in summary.judgements))
     if not kinds:
@@ -105,7 +105,7 @@ def _colour(judgement: Judgement, sentence: str) -> Text:
     return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.status]), rest)
 
 
-def words_of(summary: Summary) -> list[str]:
+def words_of(summary: AuditSummary) -> list[str]:
     """Return a line for each judgement: the kind of leak if there are several, the defence, and the word.
 
     Example:
@@ -121,7 +121,7 @@ def words_of(summary: Summary) -> list[str]:
     return lines or list(summary.verdict)
 
 
-def remarks(summary: Summary) -> dict[str, list[str]]:
+def remarks(summary: AuditSummary) -> dict[str, list[str]]:
     """Return what each kind of leak adds to its verdicts, line by line below a heading."""
     return {
         heading: list(lines)
@@ -144,7 +144,7 @@ def failed_searches(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def caps(summary: Summary) -> list[str]:
+def caps(summary: AuditSummary) -> list[str]:
     """Return a line for each defence that was measured at several strengths: how much use it leaves per protection."""
     lines = []
     for curve in leading_curves(summary.curves, summary.judgements):
@@ -160,11 +160,11 @@ def caps(summary: Summary) -> list[str]:
     return lines
 
 
-def layers(records: Sequence[Record], summary: Summary) -> list[str]:
+def layers(records: Sequence[Record], summary: AuditSummary) -> list[str]:
     """Return for each setting without defence in which layers were measured which of them gives most away by itself."""
     bare = [profile for profile in profiles_of(records, summary.rows) if is_undefended(profile.place.defence)]
     lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
-    found = [f"{where}{most_telling(one.layers, one.asked)}" for where, one in zip(lead, bare, strict=True)]
+    found = [f"{where}{most_telling(one.layers, one.question)}" for where, one in zip(lead, bare, strict=True)]
     return [*found, CAVEAT] if found else []
 
 

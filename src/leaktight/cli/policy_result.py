@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from leaktight.cli.text_table import Group, TextTable, print_lines
+from leaktight.cli.text_table import Group, TextTable, print_lines, print_text
 from leaktight.core.display import count
 from leaktight.search import Result, Verification
 from leaktight.search.prediction import read_prediction
@@ -33,26 +33,28 @@ def show(result: Result, out: Path, console: Console | None = None, verification
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    _say(where, f"Policy {result.policy}: {result.policy.words}.")
-    _say(where, "Each image goes through one of these sequences, drawn at random.\n" if len(result.chosen) > 1 else "")
-    _say(where, _counts(result))
+    print_text(where, f"Policy {result.policy}: {result.policy.words}.")
+    print_text(
+        where, "Each image goes through one of these sequences, drawn at random.\n" if len(result.chosen) > 1 else ""
+    )
+    print_text(where, _counts(result))
     titles = ["Policy", "Privacy score (lower is better)", "Accuracy score, times that of images as they are"]
     titles += ["Accuracy after brief training"] if result.tried else []
     rows = [
         [one.policy or AS_IT_IS, _privacy(one), f"{relative_accuracy(one, result):.2f}", *_brief_accuracy(one)]
         for one in (*result.chosen, result.untransformed)
     ]
-    _say(where, "")
+    print_text(where, "")
     print_lines(where, TextTable(titles, [Group("", rows)]).lines(where.width))
-    _say(
+    print_text(
         where,
         f"An accuracy score of 1.00 is as good as without a change, a higher one is worse; at most "
         f"{result.search.threshold:.2f} was allowed.",
     )
     for sentence in remarks_of(result):
-        _say(where, sentence)
-    _say(where, f"\nEight images before and after it: {picture_of(out)}")
-    _say(where, f"\nWritten to {out}. In a plan for `leaktight audit`:\n")
+        print_text(where, sentence)
+    print_text(where, f"\nEight images before and after it: {picture_of(out)}")
+    print_text(where, f"\nWritten to {out}. In a plan for `leaktight audit`:\n")
     # These lines are copied, so they are not broken.
     lines = [
         "  [[defences]]",
@@ -66,9 +68,9 @@ def show(result: Result, out: Path, console: Console | None = None, verification
         "  image = transform(image)",
     ]
     print_lines(where, [Text(line) for line in lines])
-    _say(where, "")
+    print_text(where, "")
     for sentence in verification_words(verification, out):
-        _say(where, sentence, style="bold")
+        print_text(where, sentence, style="bold")
 
 
 def remarks_of(result: Result) -> list[str]:
@@ -184,7 +186,3 @@ def _as_dict(verification: Verification) -> dict[str, object]:
         "failed": list(verification.failed),
         "sentences": verification.sentences(),
     }
-
-
-def _say(where: Console, text: str, style: str = "") -> None:
-    where.print(Text(text, style=style), highlight=False, soft_wrap=not where.is_terminal)

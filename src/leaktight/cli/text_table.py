@@ -161,6 +161,11 @@ def print_lines(where: Console, lines: Sequence[Text]) -> None:
         where.print(line, soft_wrap=True, highlight=False)
 
 
+def print_text(where: Console, text: str, style: str = "") -> None:
+    """Print a paragraph, wrapped on a terminal alone."""
+    where.print(Text(text, style=style), highlight=False, soft_wrap=not where.is_terminal)
+
+
 def print_item(where: Console, item: str | Text) -> None:
     """Print an item of a list; on a terminal its lines stand below each other."""
     if not where.is_terminal:

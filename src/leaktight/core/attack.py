@@ -77,7 +77,7 @@ class Reconstruction(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
-class Labels(Guess):
+class GuessedLabels(Guess):
     """Guessed labels behind each message, and nothing else."""
 
     labels: tuple[Tensor, ...]
@@ -161,7 +161,7 @@ class PropertyScores(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
-class BatchStatistics(Guess):
+class GuessedStatistics(Guess):
     """Means and variances of the batch behind each message, at the layers that normalise by them.
 
     Args:
@@ -182,7 +182,7 @@ class BatchStatistics(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
-class Samples(Guess):
+class GuessedSamples(Guess):
     """Examples of one class that the attacker made up; none of them stands for a particular example behind a message.
 
     Args:
@@ -237,13 +237,15 @@ class Attack(Registered):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of
-    (`inputs`, `labels`, `scores`, `property`, `samples`, `statistics`), `principle` what it rests on, `simple` marks an
-    attack that a strong one should beat, `models` says which defences it models, `active` marks one that sits in its
-    seat while the model is trained. An attack with a field `accomplices` takes those seats too.
+    (`inputs`, `labels`, `scores`, `property`, `samples`, `statistics`), `goals` the same in words for reports, such as
+    `rebuild the examples`, `principle` what it rests on, `simple` marks an attack that a strong one should beat,
+    `models` says which defences it models, `active` marks one that sits in its seat while the model is trained. An
+    attack with a field `accomplices` takes those seats too.
     """
 
     family: ClassVar[str] = "attack"
     claims: ClassVar[frozenset[str]] = frozenset()
+    goals: ClassVar[tuple[str, ...]] = ()
     principle: ClassVar[Principle] = "search"
     simple: ClassVar[bool] = False
 

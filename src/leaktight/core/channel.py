@@ -67,12 +67,12 @@ class Noise:
         along = None if self.along is None else self.along * factor
         size = factor.abs() if isinstance(factor, Tensor) else abs(factor)
         # A part that is not there stays a plain zero, so that laws need not look at the values of tensors.
-        variance = 0.0 if _is_zero(self.variance) else self.variance * factor**2
-        return Noise(variance, 0.0 if _is_zero(self.laplace) else self.laplace * size, along, self.approximate)
+        variance = 0.0 if is_zero(self.variance) else self.variance * factor**2
+        return Noise(variance, 0.0 if is_zero(self.laplace) else self.laplace * size, along, self.approximate)
 
     def as_gaussian(self) -> Noise:
         """Return the Gaussian law of the same variance for all but the part along a direction."""
-        return self if _is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along, True)
+        return self if is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along, True)
 
     def __add__(self, other: Noise) -> Noise:
         """Return the law of the sum with independent noise.
@@ -81,7 +81,7 @@ class Noise:
         """
         if self.along is not None and other.along is not None:
             raise NotImplementedError("The sum of two noises that each lie along a direction is not stated.")
-        both = not _is_zero(self.laplace) and not _is_zero(other.laplace)
+        both = not is_zero(self.laplace) and not is_zero(other.laplace)
         variance = self.variance + other.variance + (2 * other.laplace**2 if both else 0.0)
         laplace = self.laplace if both else self.laplace + other.laplace
         along = self.along if other.along is None else other.along
@@ -221,5 +221,6 @@ def _in_turn(first: Outcome, second: Outcome) -> Outcome:
     return Outcome(first.weight * second.weight, lambda pixels: second.change(first.change(pixels)), name)
 
 
-def _is_zero(scale: Scale) -> bool:
+def is_zero(scale: Scale) -> bool:
+    """Return whether a part of the noise is not there; a tensor is, whatever it holds."""
     return not isinstance(scale, Tensor) and scale == 0

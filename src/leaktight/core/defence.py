@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Hashable, Sequence
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny
 
@@ -19,6 +19,9 @@ from leaktight.core.message import Message, Tensors
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.value import Registered
+
+if TYPE_CHECKING:
+    from leaktight.core.threat import Knows
 
 HOOKS = ("on_agree", "on_task", "on_batch", "on_gradient", "on_message", "on_close", "on_reveal")
 """Where a defence may act, in the order of a run."""
@@ -85,6 +88,8 @@ class Defence(Registered):
     """
     leaves_open: ClassVar[tuple[str, ...]] = ()
     """What an attacker still gets by design, a sentence each, where that was checked; `explain` and reports say it."""
+    knowable: ClassVar[frozenset[Knows]] = frozenset()
+    """What there is to know where it is in use, and not elsewhere."""
 
     @property
     def per_example(self) -> bool:

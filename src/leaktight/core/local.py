@@ -8,7 +8,7 @@ from typing import Any
 from leaktight.core.draws import Draws, PublicSeed, Root
 from leaktight.core.random import seed_of
 from leaktight.core.sampling import Sampling
-from leaktight.core.secure import Keys
+from leaktight.core.secure import RoundKeys
 from leaktight.core.task import Batch
 
 Memory = dict[str, Any]
@@ -57,7 +57,7 @@ class Local:
     notes: dict[str, float] = dataclasses.field(default_factory=dict)
     path: tuple[str, ...] = ()
     now: Now = dataclasses.field(default_factory=Now, repr=False)
-    key: Keys | None = None
+    key: RoundKeys | None = None
 
     def begin(self, round: int) -> None:
         """Enter a round: every stream starts anew from the seed or key, the party and the round."""

@@ -23,7 +23,7 @@ def other_users() -> list[str]:
     ours = {0, os.getuid()}
     accounts = {account.pw_uid: account.pw_name for account in pwd.getpwall()}
     people = {account.pw_uid for account in pwd.getpwall() if os.path.basename(account.pw_shell) not in NO_LOGIN}
-    people |= {uid for uid in _running() if uid >= FIRST_PERSON}
+    people |= {uid for uid in _list_users() if uid >= FIRST_PERSON}
     return [accounts.get(uid, f"user {uid}") for uid in sorted(people - ours)]
 
 
@@ -47,6 +47,6 @@ def require_alone(what: str, trust: bool) -> None:
         )
 
 
-def _running() -> set[int]:
+def _list_users() -> set[int]:
     listing = subprocess.run(["ps", "-A", "-o", "uid="], capture_output=True, text=True, check=False)  # noqa: S607
     return {int(uid) for uid in listing.stdout.split()}

@@ -167,8 +167,8 @@ def quantity_of(reading: str) -> Quantity:
     stated = {
         name: quantity
         for family in MEASURING
-        for made in registry.classes(family).values()
-        for name, quantity in made.quantities().items()
+        for part in registry.classes(family).values()
+        for name, quantity in part.quantities().items()
     }
     return _find(reading, stated)
 

@@ -12,7 +12,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Ensemble, Guess, Labels, Reconstruction
+from leaktight.core.attack import Attack, Ensemble, Guess, GuessedLabels, Reconstruction
 from leaktight.core.metric import MESSAGE, Metric, Quantity, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
@@ -191,7 +191,7 @@ def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
     """
     known: dict[MessageKey, Tensor] = {}
     for member in (guess.answer, *guess.members.values()):
-        if isinstance(member, Labels | Reconstruction) and member.labels is not None:
+        if isinstance(member, GuessedLabels | Reconstruction) and member.labels is not None:
             for key, labels in zip(member.keys, member.labels, strict=True):
                 known.setdefault(key, labels)
     return known

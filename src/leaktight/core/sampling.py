@@ -23,7 +23,7 @@ class Poisson:
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class KnownBatch:
     """An observer may know the examples in the batch: a piece of a shuffled pass, or a choice by their properties.
 
     Args:
@@ -46,5 +46,5 @@ class Piece:
     first: bool
 
 
-Sampling = Poisson | Known | Piece
+Sampling = Poisson | KnownBatch | Piece
 """Where none of them is told, any example may be in every batch, once."""

@@ -18,7 +18,7 @@ from leaktight.core.message import Tensors
 from leaktight.core.metric import Quantity, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.run import Run
-from leaktight.core.threat import ThreatModel
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Registered
 
 Enter = Callable[[Seat], Party]
@@ -102,6 +102,8 @@ class Scenario(Registered):
     """
 
     family: ClassVar[str] = "scenario"
+    knowable: ClassVar[frozenset[Knows]] = frozenset()
+    """What there is to know of its messages beyond labels, the defence and public data."""
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:

@@ -30,7 +30,7 @@ _CHUNK = 2**18
 _ZEROS = memoryview(bytes(8 * _CHUNK))
 
 
-class Keys(Protocol):
+class RoundKeys(Protocol):
     """A party's keys by round."""
 
     def at(self, round: int) -> SecretKey:

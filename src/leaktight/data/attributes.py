@@ -31,7 +31,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=
 """One name or several."""
 
 
-class Table(NamedTuple):
+class AttributeTable(NamedTuple):
     """Images or their files, and by name what is said about each."""
 
     inputs: NDArray[Any]
@@ -122,7 +122,7 @@ class Attributes(ImageSource):
             property_name=f"{'not ' if self.private_property_absent else ''}{' or '.join(self.private_property)}",
         )
 
-    def _archive(self) -> Table:
+    def _archive(self) -> AttributeTable:
         if self.place.is_dir():
             raise InvalidValue(
                 f"The `table` of attributes must be set for the folder `{self.place}`. Got none; name the file."
@@ -137,9 +137,9 @@ class Attributes(ImageSource):
                 f"attribute. Got images of shape {images.shape}, attributes of shape {table.shape} and {names.size} "
                 "names."
             )
-        return Table(images, {str(name): table[:, at] for at, name in enumerate(names.reshape(-1))})
+        return AttributeTable(images, {str(name): table[:, at] for at, name in enumerate(names.reshape(-1))})
 
-    def _folder(self) -> Table:
+    def _folder(self) -> AttributeTable:
         if not self.place.is_dir():
             raise InvalidValue(
                 f"The `path` of attributes must be a folder of images if there is a `table`. Got `{self.place}` "
@@ -153,9 +153,9 @@ class Attributes(ImageSource):
         cells: NDArray[Any] = np.array(rows, dtype=object)
         columns = {name: cells[:, at] for at, name in enumerate(header)}
         files: NDArray[Any] = np.array([str(self.place / name) for name in columns.pop(self.file)], dtype=object)
-        return Table(files, columns)
+        return AttributeTable(files, columns)
 
-    def _classes(self, table: Table) -> tuple[Flags, Flags, tuple[str, ...]]:
+    def _classes(self, table: AttributeTable) -> tuple[Flags, Flags, tuple[str, ...]]:
         """Return which examples have exactly one class, their classes, and what those are called."""
         facts = np.stack([self._flags(table, name) for name in self.label], axis=1)
         names = self.label
@@ -171,7 +171,7 @@ class Attributes(ImageSource):
             )
         return kept, labels, names
 
-    def _flags(self, table: Table, name: str) -> Flags:
+    def _flags(self, table: AttributeTable, name: str) -> Flags:
         if name not in table.columns:
             raise unknown("attribute", name, table.columns)
         what = f"The attribute `{name}` of `{self.places[-1]}`"

@@ -30,7 +30,7 @@ def is_missing(cell: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Column(abc.ABC):
+class ColumnEncoding(abc.ABC):
     """A named column that encodes cells as numbers.
 
     Args:
@@ -61,7 +61,7 @@ class Column(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Numbers(Column):
+class Numbers(ColumnEncoding):
     """A column of numbers: (value - mean) / deviation, 0 for a missing one.
 
     `logarithm` takes sign(value) log(1 + |value|) first.
@@ -89,7 +89,7 @@ class Numbers(Column):
 
 
 @dataclasses.dataclass(frozen=True)
-class Words(Column):
+class Words(ColumnEncoding):
     """A column of words: a column for each known word, 1 where the cell is that word.
 
     An unknown or missing word is all zeros.
@@ -118,7 +118,7 @@ class Words(Column):
 
 
 @dataclasses.dataclass(frozen=True)
-class Ids(Column):
+class Ids(ColumnEncoding):
     """A column of words as ids: each known word's number from 1; 0 for an unknown or missing one.
 
     Example:
@@ -141,7 +141,7 @@ class Ids(Column):
 
 
 @dataclasses.dataclass(frozen=True)
-class Hashed(Column):
+class Hashed(ColumnEncoding):
     """A column of words as ids that nothing has to be learned for.
 
     An id is 1 + CRC-32 of the word modulo `buckets`; that of a missing word is 0.
@@ -176,7 +176,7 @@ def fit_column(
     buckets: int = 1000,
     logarithm: bool = False,
     standardise: bool = True,
-) -> Column:
+) -> ColumnEncoding:
     """Learn a column from its training cells: numbers if every present cell is one, words otherwise.
 
     Args:

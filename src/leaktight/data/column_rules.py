@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.value import Value
-from leaktight.data.column import Column, Encoding, fit_column
+from leaktight.data.column import ColumnEncoding, Encoding, fit_column
 from leaktight.data.columns import Columns
 
 
@@ -47,7 +47,7 @@ class ColumnRules(Value):
     logarithm: tuple[str, ...] = ()
     standardise: bool = True
 
-    def learn(self, header: Sequence[str], cells: NDArray[Any]) -> list[Column]:
+    def learn(self, header: Sequence[str], cells: NDArray[Any]) -> list[ColumnEncoding]:
         """Learn the columns of these names from training cells, one column each."""
         counts = {header[at] for at in Columns(tuple(header), (0,) * len(header)).find(self.logarithm, "`logarithm`")}
         return [
@@ -66,7 +66,7 @@ class ColumnRules(Value):
         ]
 
 
-def describe(columns: Sequence[Column]) -> Columns:
+def describe(columns: Sequence[ColumnEncoding]) -> Columns:
     """Return what others may know of learned columns: the name of each position and how many ids it has."""
     return Columns(
         tuple(column.name for column in columns for _ in column.ids),
@@ -74,7 +74,7 @@ def describe(columns: Sequence[Column]) -> Columns:
     )
 
 
-def encode(columns: Sequence[Column], cells: NDArray[Any]) -> Tensor:
+def encode(columns: Sequence[ColumnEncoding], cells: NDArray[Any]) -> Tensor:
     """Return cells as numbers, one row each; without columns, rows of no numbers."""
     parts = [column.encode(cells[:, at]) for at, column in enumerate(columns)]
     none = np.zeros((len(cells), 0), dtype=np.float32)

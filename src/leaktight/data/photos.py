@@ -23,7 +23,7 @@ TEST_CELLS = (1, 0, 3, 2)
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
+class SubjectBox:
     """Where a photograph shows its subject."""
 
     file: str
@@ -32,7 +32,7 @@ class Subject:
     top: int
 
 
-SUBJECTS = (Subject("china.jpg", "temple", 48, 52), Subject("flower.jpg", "flower", 148, 62))
+SUBJECTS = (SubjectBox("china.jpg", "temple", 48, 52), SubjectBox("flower.jpg", "flower", 148, 62))
 Corner = tuple[int, int]
 
 
@@ -85,7 +85,7 @@ class Photos(Source):
         return Batch(inputs, torch.tensor(labels)).take(order)
 
 
-def corners(subject: Subject) -> tuple[list[Corner], list[Corner]]:
+def corners(subject: SubjectBox) -> tuple[list[Corner], list[Corner]]:
     """Return the upper left corner of every training and every test crop, (x, y) in the photograph's pixels.
 
     Test crops lie inside the test cells; training crops lie anywhere in the square where they touch none of them.

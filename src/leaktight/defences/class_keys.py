@@ -19,6 +19,7 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Model, Task
+from leaktight.core.threat import Knows
 from leaktight.defences.embedding import EmbeddingHead, Layer, inner_products
 from leaktight.defences.key_theory import effective_length, orthonormal_keys, random_keys
 
@@ -93,6 +94,7 @@ class ClassKeys(Defence):
 
     kind: Literal["class_keys"] = "class_keys"
     strength: ClassVar[Strength] = Strength("dimensions", "up", None, changes=False)
+    knowable: ClassVar[frozenset[Knows]] = frozenset({Knows.KEYS})
     dimensions: int = Field(4096, ge=2, le=65_536)
     fixed: bool = True
     features: Annotated[int, Field(ge=1)] | None = None

@@ -35,7 +35,7 @@ class Spread:
 
 
 @dataclasses.dataclass(frozen=True)
-class Estimate:
+class ClassSpread:
     """Two classes, as far as a batch shows them.
 
     Args:
@@ -85,7 +85,7 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
     return negative, positive
 
 
-def estimate(rows: Rows, positive: Tensor, memory: Memory) -> Estimate:
+def estimate(rows: Rows, positive: Tensor, memory: Memory) -> ClassSpread:
     r"""Return what the two classes are taken for, and remember a batch with both.
 
     Of a batch of one class the other class's variance and the share of positives are those of the last batch with both,
@@ -116,7 +116,7 @@ def estimate(rows: Rows, positive: Tensor, memory: Memory) -> Estimate:
             "share": share,
             "examples": float(len(rows)),
         }
-        return Estimate(Classes(u, v, _square(difference), rows.dimensions, share), difference, seen=True)
+        return ClassSpread(Classes(u, v, _square(difference), rows.dimensions, share), difference, seen=True)
     return _of_one(rows, positives if positives.count else negatives, bool(positives.count), memory.get("last", {}))
 
 
@@ -135,7 +135,7 @@ def _distances(matrix: Tensor, positives: Tensor, means: Tensor) -> Tensor:
     return torch.cat([torch.linalg.vector_norm(block - middles[which], dim=1) for block, which in blocks])
 
 
-def _of_one(rows: Rows, present: Spread, is_positive: bool, last: Memory) -> Estimate:
+def _of_one(rows: Rows, present: Spread, is_positive: bool, last: Memory) -> ClassSpread:
     """Return two classes of which only one is there."""
     difference, other, share = _mirror_difference(rows, present), present.variance, 0.5
     if "examples" in last and len(last["difference"]) == rows.dimensions:
@@ -146,7 +146,7 @@ def _of_one(rows: Rows, present: Spread, is_positive: bool, last: Memory) -> Est
     shared = min(present.variance, other)
     own, other = present.variance - shared, other - shared
     u, v = (other, own) if is_positive else (own, other)
-    return Estimate(Classes(u, v, _square(difference), rows.dimensions, share), difference, seen=False)
+    return ClassSpread(Classes(u, v, _square(difference), rows.dimensions, share), difference, seen=False)
 
 
 def _mirror_difference(rows: Rows, present: Spread) -> Tensor:

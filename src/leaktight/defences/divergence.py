@@ -63,20 +63,20 @@ class ClassNoise:
 
 
 @dataclasses.dataclass(frozen=True)
-class Protection:
+class NoisePair:
     """The noise for both classes."""
 
     negatives: ClassNoise = ClassNoise()
     positives: ClassNoise = ClassNoise()
 
 
-def power(classes: Classes, noise: Protection) -> float:
+def power(classes: Classes, noise: NoisePair) -> float:
     r"""Return the noise's mean power \(p \, \mathrm{tr} \Sigma_1 + (1 - p) \, \mathrm{tr} \Sigma_0\)."""
     p, d = classes.share, classes.dimensions
     return p * noise.positives.trace(d) + (1 - p) * noise.negatives.trace(d)
 
 
-def sumkl(classes: Classes, noise: Protection) -> float:
+def sumkl(classes: Classes, noise: NoisePair) -> float:
     r"""Return the sum of the two KL divergences between the classes with their noise; it may be infinite.
 
     With \(a = \lambda_2^{(0)} + u\), \(b = \lambda_2^{(1)} + v\), \(A = \lambda_1^{(0)} + u\),
@@ -87,7 +87,7 @@ def sumkl(classes: Classes, noise: Protection) -> float:
     which is the paper's objective halved, minus \(d\), but loses no digits where the classes are alike.
 
     Example:
-        >>> sumkl(Classes(1.0, 2.0, 3.0, 4, 0.25), Protection())
+        >>> sumkl(Classes(1.0, 2.0, 3.0, 4, 0.25), NoisePair())
         3.25
     """
     u, v = classes.negatives, classes.positives

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from leaktight.core.budget import ATTACKED, DELTA, EPSILON, PARTICIPATIONS, REPEATS, SAMPLE_RATE
 from leaktight.core.local import Memory
-from leaktight.core.sampling import Known, Piece, Poisson, Sampling
+from leaktight.core.sampling import KnownBatch, Piece, Poisson, Sampling
 from leaktight.defences import accountant
 
 
@@ -29,7 +29,7 @@ def count_step(memory: Memory, sampling: Sampling | None, multiplier: float, exa
         cost = torch.tensor(accountant.step_cost(sampling.rate, multiplier), dtype=torch.float64)
         memory["costs"] = memory["costs"] + cost if "costs" in memory else cost
         memory["rate"] = max(sampling.rate, memory.get("rate", 0.0))
-    elif isinstance(sampling, Known):
+    elif isinstance(sampling, KnownBatch):
         times = torch.bincount(sampling.positions.cpu(), minlength=examples)
         where = ATTACKED if sampling.attacked else "taken"
         memory[where] = _sum(times.double() ** 2, memory.get(where))

@@ -15,9 +15,8 @@ from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 from leaktight.learning.gradient_features import pool_layers
 from leaktight.learning.optimiser import Adam
-from leaktight.statistics.auc import auc
+from leaktight.statistics.auc import GUESSING, auc
 
-GUESSING = 0.5
 _RIDGE = 0.1
 _FAR = 5.0
 """How many deviations from its mean a feature counts at most."""

@@ -17,7 +17,7 @@ from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Task
-from leaktight.defences.class_spread import Estimate, estimate
+from leaktight.defences.class_spread import ClassSpread, estimate
 from leaktight.defences.cut_gradient import (
     CutDefence,
     Rows,
@@ -28,7 +28,7 @@ from leaktight.defences.cut_gradient import (
     scratch,
     with_rows,
 )
-from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
+from leaktight.defences.divergence import Classes, NoisePair, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.sumkl_solver import least, strongest
 
 DEFAULT = 0.4
@@ -165,7 +165,7 @@ class SumKL(CutDefence):
             return Channel()
         estimated = estimate(rows, positive, {})
         noise = self._noise(estimated.classes, {})
-        if noise == Protection():
+        if noise == NoisePair():
             return Channel(complete=estimated.seen)
         extra, across, direction = _law(rows, noise, estimated.difference)
         chosen = positive.long()
@@ -181,12 +181,12 @@ class SumKL(CutDefence):
         estimated = estimate(rows, positive, local.memory)
         noise = self._noise(estimated.classes, local.memory)
         sent = message
-        if noise != Protection():
+        if noise != NoisePair():
             sent = with_rows(message, _noisy(rows, positive, noise, estimated.difference, local), self.kind)
         _note(estimated, noise, local, len(rows))
         return sent
 
-    def _noise(self, classes: Classes, memory: Memory) -> Protection:
+    def _noise(self, classes: Classes, memory: Memory) -> NoisePair:
         """Return the noise that these classes need, and remember its power as the next search's start."""
         size = classes.gap or classes.dimensions * max(classes.negatives, classes.positives)
         if self.bound is None:
@@ -198,12 +198,12 @@ class SumKL(CutDefence):
             raise InvalidValue(
                 f"The `bound` of {self.kind} must leave a detector some chance. Got {self.bound!r} instead; take less."
             )
-        if noise != Protection():
+        if noise != NoisePair():
             memory["relative_power"] = power(classes, noise) / size
         return noise
 
 
-def _law(rows: Rows, noise: Protection, difference: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _law(rows: Rows, noise: NoisePair, difference: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the variances by class along the difference and in all directions, and the direction of the difference."""
     by_class, device = (noise.negatives, noise.positives), rows.matrix.device
     extra, across = (
@@ -219,7 +219,7 @@ def _law(rows: Rows, noise: Protection, difference: Tensor) -> tuple[Tensor, Ten
     return extra, across, direction
 
 
-def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, local: Local) -> Tensor:
+def _noisy(rows: Rows, positive: Tensor, noise: NoisePair, difference: Tensor, local: Local) -> Tensor:
     """Return the rows with noise along the difference, and in all directions for the class that has noise across it."""
     matrix, by_class = rows.matrix, (noise.negatives, noise.positives)
     extra, _, direction = _law(rows, noise, difference)
@@ -231,7 +231,7 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
     return sent
 
 
-def _note(estimated: Estimate, noise: Protection, local: Local, examples: int) -> None:
+def _note(estimated: ClassSpread, noise: NoisePair, local: Local, examples: int) -> None:
     """Note what was there to tell apart and what is left.
 
     Of a batch of one class this is not known: note only that it was one.
@@ -244,7 +244,7 @@ def _note(estimated: Estimate, noise: Protection, local: Local, examples: int) -
             notes.pop(name, None)
         return
     # A record holds no infinity.
-    before, after = (min(sumkl(classes, protection), sys.float_info.max) for protection in (Protection(), noise))
+    before, after = (min(sumkl(classes, protection), sys.float_info.max) for protection in (NoisePair(), noise))
     detection = 1 - detection_error(after)
     notes |= {"sumkl.before": before, "sumkl.after": after, "sumkl.detection": detection}
     notes["sumkl.highest_detection"] = max(detection, notes.get("sumkl.highest_detection", detection))

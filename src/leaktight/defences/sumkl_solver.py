@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from leaktight.core.errors import InvalidValue
-from leaktight.defences.divergence import Classes, ClassNoise, Protection, power, sumkl
+from leaktight.defences.divergence import Classes, ClassNoise, NoisePair, power, sumkl
 from leaktight.defences.root import crossing
 
 # Relative sizes below count as zero and powers above as this: far beyond what changes an answer, near enough for
@@ -19,7 +19,7 @@ TINY, HUGE = 1e-100, 1e100
 EDGE = 1e-9
 
 
-def strongest(classes: Classes, budget: float) -> Protection:
+def strongest(classes: Classes, budget: float) -> NoisePair:
     r"""Return the noise that minimises sumKL among all whose power is at most the budget.
 
     Let \(u \le v\); else swap the classes. Then \(\lambda_2^{(1)} = 0\) and the power is spent in full. For a given
@@ -44,7 +44,7 @@ def strongest(classes: Classes, budget: float) -> Protection:
         raise InvalidValue(f"The budget of noise must be in [0, inf). Got {budget} instead.")
     unit = max(classes.negatives, classes.positives, classes.gap)
     if unit == 0 or budget < TINY * unit:
-        return Protection()
+        return NoisePair()
     u, v, g = (_relative(size, unit) for size in (classes.negatives, classes.positives, classes.gap))
     spend = budget / unit if budget < HUGE * unit else HUGE
     p = min(max(classes.share, EDGE), 1 - EDGE)
@@ -52,11 +52,11 @@ def strongest(classes: Classes, budget: float) -> Protection:
         protection = _smaller_first(u, v, g, classes.dimensions, p, spend)
     else:
         swapped = _smaller_first(v, u, g, classes.dimensions, 1 - p, spend)
-        protection = Protection(swapped.positives, swapped.negatives)
+        protection = NoisePair(swapped.positives, swapped.negatives)
     return _within(classes, _scale(protection, unit), budget)
 
 
-def least(classes: Classes, allowed: float, guess: float | None = None) -> Protection:
+def least(classes: Classes, allowed: float, guess: float | None = None) -> NoisePair:
     r"""Return the noise of least power whose sumKL is at most the allowed one.
 
     The least sumKL for a power falls as the power grows, so the power is a root, searched for in logarithms. Where no
@@ -78,8 +78,8 @@ def least(classes: Classes, allowed: float, guess: float | None = None) -> Prote
         raise InvalidValue(
             f"The allowed sumKL must be above 0. Got {allowed} instead; ask for a detection error below one half."
         )
-    if sumkl(classes, Protection()) <= allowed:
-        return Protection()
+    if sumkl(classes, NoisePair()) <= allowed:
+        return NoisePair()
     unit = max(classes.negatives, classes.positives, classes.gap)
     middle = classes.gap / unit / allowed + classes.dimensions * abs(classes.positives - classes.negatives) / unit
     if guess is not None and TINY * unit < guess < HUGE * unit:
@@ -126,7 +126,7 @@ def _bracket(function: Callable[[float], float], start: float, step: float) -> t
     return low, high
 
 
-def _smaller_first(u: float, v: float, g: float, d: int, p: float, budget: float) -> Protection:
+def _smaller_first(u: float, v: float, g: float, d: int, p: float, budget: float) -> NoisePair:
     """Solve the problem for u <= v, all sizes at most 1."""
     q = 1 - p
     longest = min(v - u, budget / (q * d)) if d > 1 else 0.0
@@ -143,7 +143,7 @@ def _smaller_first(u: float, v: float, g: float, d: int, p: float, budget: float
         elif u == 0 or excess(u) < 0:
             x = min(max(crossing(excess, max(u, TINY), u + longest, tolerance=1e-11)[1] - u, 0.0), longest)
     low, high = _along(x, u, v, g, d, p, budget)
-    return Protection(ClassNoise(low, x), ClassNoise(high, 0.0))
+    return NoisePair(ClassNoise(low, x), ClassNoise(high, 0.0))
 
 
 def _along(x: float, u: float, v: float, g: float, d: int, p: float, budget: float) -> tuple[float, float]:
@@ -190,13 +190,13 @@ def _relative(size: float, unit: float) -> float:
     return ratio if ratio >= TINY else 0.0
 
 
-def _scale(noise: Protection, unit: float) -> Protection:
-    return Protection(
+def _scale(noise: NoisePair, unit: float) -> NoisePair:
+    return NoisePair(
         *(ClassNoise(part.along * unit, part.across * unit) for part in (noise.negatives, noise.positives))
     )
 
 
-def _within(classes: Classes, noise: Protection, budget: float) -> Protection:
+def _within(classes: Classes, noise: NoisePair, budget: float) -> NoisePair:
     """Return the noise, shrunk by as much as rounding made it exceed the budget.
 
     Where numbers have no digits left, all of it is taken away.

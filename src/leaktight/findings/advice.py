@@ -11,7 +11,7 @@ from leaktight.core.display import capital, join_words
 from leaktight.findings.choice import Choice, better_by_number, choose, price_of, rank_of
 from leaktight.findings.display import name_of
 from leaktight.findings.sentence import cost_of
-from leaktight.findings.summary import Summary
+from leaktight.findings.summary import AuditSummary
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 from leaktight.statistics.pooling import high
@@ -37,7 +37,7 @@ class Advice:
     defence: Defence | None = None
 
 
-def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
+def advise(summary: AuditSummary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
     """Return for each kind of leak the cheapest defence shown to protect, and the best within each budget of accuracy.
 
     Only what was shown to help is recommended: `bounded` by an epsilon that implies something, `not broken` or what
@@ -78,7 +78,7 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
     return (*found, *_limits(summary, found))
 
 
-def _limits(summary: Summary, found: Sequence[Advice]) -> list[Advice]:
+def _limits(summary: AuditSummary, found: Sequence[Advice]) -> list[Advice]:
     """Return what every recommendation rests on; nothing where there is none."""
     named = {advice.defence.key for advice in found if advice.defence is not None}
     tried = dict.fromkeys(attack for j in summary.judgements if j.defence.key in named for attack in j.attacks)

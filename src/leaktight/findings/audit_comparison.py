@@ -18,7 +18,7 @@ from leaktight.findings.display import name_of
 from leaktight.findings.kind import LeakKind
 from leaktight.findings.plan_difference import differences_of
 from leaktight.findings.rows import Row
-from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.summary import AuditSummary, summarise
 from leaktight.findings.summary_file import scenario_names
 from leaktight.findings.utility import Price, is_utility, price_of, utility_of
 from leaktight.findings.verdict import Judgement
@@ -54,18 +54,18 @@ class Audit:
     records: tuple[Record, ...]
     versions: Mapping[str, str]
     contents: Mapping[str, str]
-    summary: Summary
+    summary: AuditSummary
 
     @classmethod
     def read(cls, folder: Path, letter: str) -> Audit:
         """Read an audit's folder."""
         with Store.read(folder) as store:
             records, plan, versions = tuple(store.records()), store.plan(), store.versions()
-            made = store.settled_digests()
+            digests = store.settled_digests()
             contents: dict[str, str] = {}
             for record in records:
                 if record.status is Status.DONE and record.cell.scenario.key not in contents:
-                    parts = store.fingerprint(made.get(record.cell.key, "")).parts
+                    parts = store.fingerprint(digests.get(record.cell.key, "")).parts
                     contents[record.cell.scenario.key] = parts.get(DATA, "")
         return cls(letter, str(folder), plan, records, versions, contents, summarise(records))
 
@@ -94,7 +94,7 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class ComparedDefence:
     """One defence and kind of leak in one scenario, in every audit that has it.
 
     Args:
@@ -133,7 +133,7 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class AuditComparison:
     """Several audits beside each other.
 
     Args:
@@ -144,10 +144,10 @@ class Comparison:
 
     audits: tuple[Audit, ...]
     settings: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedDefence, ...]
 
     @property
-    def shared_lines(self) -> tuple[Line, ...]:
+    def shared_lines(self) -> tuple[ComparedDefence, ...]:
         """The lines that at least two audits have, changed ones first."""
         return tuple(sorted((line for line in self.lines if line.shared), key=lambda line: not line.changed))
 
@@ -174,7 +174,7 @@ class Comparison:
         return found
 
 
-def compare_audits(folders: Sequence[Path]) -> Comparison:
+def compare_audits(folders: Sequence[Path]) -> AuditComparison:
     """Compare audits with the first of them.
 
     Args:
@@ -187,7 +187,7 @@ def compare_audits(folders: Sequence[Path]) -> Comparison:
     )
 
 
-def compare(audits: Sequence[Audit]) -> Comparison:
+def compare(audits: Sequence[Audit]) -> AuditComparison:
     """Compare audits that are read already with the first of them."""
     places = [_identities(audits[0], audit) for audit in audits]
     several = len({name for place in places for name in place.values()}) > 1
@@ -200,17 +200,17 @@ def compare(audits: Sequence[Audit]) -> Comparison:
     for (scenario, _, _), judgements in found.items():
         first, base = next((at, one) for at, one in enumerate(judgements) if one is not None)
         lines.append(_line(scenario if several else "", audits, judgements, first, base))
-    return Comparison(tuple(audits), tuple(differences_of(audits)), tuple(lines))
+    return AuditComparison(tuple(audits), tuple(differences_of(audits)), tuple(lines))
 
 
 def _line(
     scenario: str, audits: Sequence[Audit], judgements: Sequence[Judgement | None], first: int, base: Judgement
-) -> Line:
+) -> ComparedDefence:
     differences = [
         None if other is None or at == first else _difference(audits[first], base, audits[at], other)
         for at, other in enumerate(judgements)
     ]
-    return Line(scenario, name_of(base.defence), base.kind, tuple(judgements), tuple(differences))
+    return ComparedDefence(scenario, name_of(base.defence), base.kind, tuple(judgements), tuple(differences))
 
 
 def _identities(first: Audit, audit: Audit) -> dict[int, str]:

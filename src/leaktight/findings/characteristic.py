@@ -13,7 +13,7 @@ from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
 from leaktight.findings.kind import distances
 from leaktight.findings.rows import RATIOS, Row
-from leaktight.findings.sweep import Sweep, sweeps
+from leaktight.findings.sweep import StrengthSweep, sweeps
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
 
@@ -138,7 +138,7 @@ def _curves(group: Sequence[Row]) -> list[Curve]:
     return [_curve(sweep, by_defence, base) for sweep in sweeps([row.defence for row in group])]
 
 
-def _curve(sweep: Sweep, by_defence: Mapping[str, Row], base: Row | None) -> Curve:
+def _curve(sweep: StrengthSweep, by_defence: Mapping[str, Row], base: Row | None) -> Curve:
     spots = tuple(Spot(value, by_defence[defence.key]) for value, defence in sweep.members)
     first = spots[0].row
     caps = {aim: found for aim in distances() if (found := _cap(spots, aim))}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import points
 from leaktight.core.metric import Reading, quantity_of
-from leaktight.findings.audit_comparison import Comparison, Difference, Line
+from leaktight.findings.audit_comparison import AuditComparison, ComparedDefence, Difference
 from leaktight.findings.sentence import is_free
 from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 
 
-def say_words(comparison: Comparison, line: Line) -> str:
+def say_words(comparison: AuditComparison, line: ComparedDefence) -> str:
     """Say the verdict of each audit on a line; where all say the same, once."""
     if not line.changed:
         return str(next(word for word in line.words if word is not None))
@@ -22,7 +22,7 @@ def say_words(comparison: Comparison, line: Line) -> str:
     )
 
 
-def say_got(line: Line, judgement: Judgement) -> str:
+def say_got(line: ComparedDefence, judgement: Judgement) -> str:
     """Say what the strongest attack of one audit got, and which it was."""
     return f"{line.kind.short(judgement.worst)} by {judgement.worst.attack}"
 

@@ -116,7 +116,7 @@ def setting(batch_size: int, stage: str, behind: int | None = None) -> str:
     return f"batches of {batch_size}{more}, {STAGES.get(stage, stage)}"
 
 
-def gist(made: Registered | type[Registered]) -> str:
+def gist(part: Registered | type[Registered]) -> str:
     """Return the first paragraph of what a class says about itself, as one line without markup.
 
     Example:
@@ -124,7 +124,7 @@ def gist(made: Registered | type[Registered]) -> str:
         >>> gist(Undefended), gist(Undefended()) == gist(Undefended)
         ('No defence: every message goes out as it is.', True)
     """
-    return " ".join((inspect.getdoc(made) or "").partition("\n\n")[0].split()).replace("`", "")
+    return " ".join((inspect.getdoc(part) or "").partition("\n\n")[0].split()).replace("`", "")
 
 
 def class_name(label: int, names: Sequence[str] = ()) -> str:

@@ -159,11 +159,11 @@ def is_enough(tried: Sequence[Tried]) -> bool:
     return len({one.principle for one in tried if one.counts}) > 1
 
 
-def missing_in(tried: Sequence[Tried]) -> str:
+def say_missing(tried: Sequence[Tried]) -> str:
     """Say what is missing for calling a defence not broken, in a sentence.
 
     Example:
-        >>> missing_in(())
+        >>> say_missing(())
         'No attack was tried.'
     """
     if not tried:

@@ -10,14 +10,14 @@ from leaktight.core.display import capital, count, join_words
 from leaktight.findings.choice import choose, price_of
 from leaktight.findings.display import family_of, name_of
 from leaktight.findings.sentence import price_clause
-from leaktight.findings.summary import NOTHING, Summary
+from leaktight.findings.summary import NOTHING, AuditSummary
 from leaktight.findings.verdict import Judgement
 
 READ = ("refuted", "leaks", "reduced")
 """The verdicts under which something was read."""
 
 
-def headline_of(summary: Summary) -> str:
+def headline_of(summary: AuditSummary) -> str:
     """Say what leaks without a defence, and what the best defence that leaves a useful model makes of it.
 
     It names the defence that the advice names for any price, and claims no more than its verdict. Of captured messages

@@ -275,7 +275,7 @@ class LeakKind(Registered):
         """Return what else the terminal says, line by line below a heading."""
         return {}
 
-    def judged_by(self, row: Row) -> str:
+    def say_reading(self, row: Row) -> str:
         """Return what a row is judged by with its name, its interval, and its layer if it is that of one."""
         reading = self.reading(row)
         if reading is None:

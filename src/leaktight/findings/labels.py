@@ -1,4 +1,4 @@
-"""Labels: what a feature party tells of them from cut gradients, and what can be read of them off an update."""
+"""Labels: what a feature party learns of them from cut gradients, and what can be read of them off an update."""
 
 from __future__ import annotations
 
@@ -9,28 +9,26 @@ from leaktight.core.attack import Principle
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
+from leaktight.findings.auc import auc_ends, chance_of, is_inverted, weight
 from leaktight.findings.column import NOTHING, Column, chance, format_reading, result, value_of
 from leaktight.findings.display import name_of, title_of
 from leaktight.findings.kind import Axis, Distance, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import (
     CEILING,
     FEATURES,
-    GUESSING,
     LEAK_AUC,
     PASSES,
     TAIL,
     THEORY,
-    auc_ends,
-    is_inverted,
     place_of,
     strongest_layer,
     tail_of,
     tells_labels,
-    weight,
 )
 from leaktight.findings.layer_measure import LayerMeasure, asks_class, question_of
 from leaktight.findings.passes import passes_of
 from leaktight.findings.rows import Row
+from leaktight.findings.threats import name_of_seat
 from leaktight.metrics.property_auc import PROPERTY_AUC
 
 if TYPE_CHECKING:
@@ -64,7 +62,6 @@ AUC_WORDS = {
     "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a hundredth.",
 }
 """What the words of leak AUC mean."""
-SEATS = {"feature-party": "the feature party", "wire": "someone on the wire", "label-party": "the label party"}
 
 
 class Labels(LeakKind):
@@ -89,8 +86,8 @@ class Labels(LeakKind):
         noun="the labels",
         head="label AUC",
         column="label AUC",
-        asked="are of one class",
-        asked_in=lambda scenario, names: question_of(scenario, names) if asks_class(scenario) else "",
+        question="are of one class",
+        question_in=lambda scenario, names: question_of(scenario, names) if asks_class(scenario) else "",
         measured=PROPERTY_AUC,
         prefix="label_",
         word="label",
@@ -134,7 +131,9 @@ class Labels(LeakKind):
         tail = self._tail(row)
         if tail is None or not is_beyond(tail, width):
             return ()
-        return (f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {_chance(tail):.2f}",)
+        return (
+            f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {chance_of(tail):.2f}",
+        )
 
     def comes_beside(self, row: Row) -> bool:
         """Return whether labels come with an update."""
@@ -172,8 +171,8 @@ class Labels(LeakKind):
         ends = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
         how = MEANS.get(row.kind, "from the gradients")
         return (
-            f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
-            f"where guessing gets {_chance(reading):.2f}"
+            f"{name_of_seat(row.seat)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, "
+            f"where guessing gets {chance_of(reading):.2f}"
         )
 
     def headline(self, row: Row) -> str:
@@ -185,7 +184,7 @@ class Labels(LeakKind):
             blind = "" if reading.chance is None else f" (a blind answer gets {percent(1 - reading.chance)})"
             return f"{percent(1 - reading.value)} of the labels are read{blind}"
         value = 1 - reading.value if is_inverted(reading) else reading.value
-        return f"labels are told with AUC {value:.2f} (guessing gets {_chance(reading):.2f})"
+        return f"labels are told with AUC {value:.2f} (guessing gets {chance_of(reading):.2f})"
 
     def short(self, row: Row) -> str:
         """Return the AUC, or the share of labels read."""
@@ -293,11 +292,3 @@ def _hits(distance: Reading | None) -> Reading | None:
     ends = {"low": distance.high, "high": distance.low}
     missed_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
     return distance.model_copy(update={"value": 1 - distance.value, **missed_ends})
-
-
-def _who(row: Row) -> str:
-    return SEATS.get(row.seat, "the attacker")
-
-
-def _chance(reading: Reading) -> float:
-    return GUESSING if reading.chance is None else reading.chance

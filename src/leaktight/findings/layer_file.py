@@ -11,7 +11,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.private import write_private
 from leaktight.defences.ranking import FORMAT
 from leaktight.findings.kind import layer_measures
-from leaktight.findings.layer_risk import Correlation, LayerRow, SealedStep, correlations, rankings, sealings
+from leaktight.findings.layer_risk import LayerCorrelation, LayerRow, SealedStep, correlations, rankings, sealings
 
 LAYERS_FILE = "layers.json"
 
@@ -57,5 +57,5 @@ def _step(step: SealedStep) -> dict[str, Any]:
     return {"layer": step.layer, "count": step.count, "bytes": step.bytes, "remaining": _as_dict(step.remaining)}
 
 
-def _correlation(one: Correlation) -> dict[str, Any]:
+def _correlation(one: LayerCorrelation) -> dict[str, Any]:
     return {"metric": one.metric, "attack": one.attack, "r": one.r, "p": one.p, "n": one.n}

@@ -35,8 +35,8 @@ class LayerMeasure(NamedTuple):
         noun: what sentences call it.
         head: what stands above its column and its axis in the report.
         column: what stands above its column on the terminal.
-        asked: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them instead.
-        asked_in: says the same of one scenario, given what its classes are called; nothing where something else is
+        question: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them.
+        question_in: says the same of one scenario, given what its classes are called; nothing where something else is
             asked.
         measured: what records call the reading, where several measures share it; by default the reading itself.
         prefix: what stands before other readings of its scenarios, to tell them from those of another measure.
@@ -53,8 +53,8 @@ class LayerMeasure(NamedTuple):
     noun: str
     head: str
     column: str
-    asked: str = ""
-    asked_in: Callable[[Scenario, Sequence[str]], str] = _nothing
+    question: str = ""
+    question_in: Callable[[Scenario, Sequence[str]], str] = _nothing
     measured: str = ""
     prefix: str = ""
     digits: int = 2
@@ -77,7 +77,7 @@ class LayerMeasure(NamedTuple):
         """
         return (self.reading, self.information) if self.information else (self.reading,)
 
-    def named(self, reading: str) -> str:
+    def reading_name(self, reading: str) -> str:
         """Return what a reading that several measures have is called for this one."""
         return f"{self.prefix}{reading}"
 

@@ -53,7 +53,7 @@ class LayerRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class Correlation:
+class LayerCorrelation:
     """Whether a measure that needs no attack and what an attack gets go together over layers.
 
     Args:
@@ -86,28 +86,28 @@ class Profile:
     together: Mapping[str, Reading]
 
     @property
-    def asked(self) -> str:
+    def question(self) -> str:
         """What an attack on a layer asks of the examples, in words; empty where nobody knows more than the measure."""
         scenario = self.place.measured_in
         measure = None if scenario is None else measure_in(scenario)
-        return "" if scenario is None or measure is None else measure.asked_in(scenario, self.place.class_names)
+        return "" if scenario is None or measure is None else measure.question_in(scenario, self.place.class_names)
 
 
 def measure_in(scenario: Scenario) -> LayerMeasure | None:
     """Return the measure of what attacks ask of the examples of a scenario; None if they ask nothing."""
-    return next((measure for measure in layer_measures() if measure.asked_in(scenario, ())), None)
+    return next((measure for measure in layer_measures() if measure.question_in(scenario, ())), None)
 
 
 def question_in(scenario: Scenario) -> str:
     """Say what attacks ask of the examples of a scenario, in words; nothing if they ask nothing."""
-    return next(filter(None, (measure.asked_in(scenario, ()) for measure in layer_measures())), "")
+    return next(filter(None, (measure.question_in(scenario, ()) for measure in layer_measures())), "")
 
 
-def asked_in(records: Iterable[Record]) -> str:
+def first_question(records: Iterable[Record]) -> str:
     """Say what attacks on layers ask of the examples first of all; nothing where they ask nothing."""
     scenarios = [record.cell.scenario for record in records if record.cell.purpose == "measure"]
-    asked = (measure.asked_in(scenario, ()) for measure in layer_measures() for scenario in scenarios)
-    return next(filter(None, asked), "")
+    questions = (measure.question_in(scenario, ()) for measure in layer_measures() for scenario in scenarios)
+    return next(filter(None, questions), "")
 
 
 def of_layers(name: str) -> bool:
@@ -119,7 +119,7 @@ def of_layers(name: str) -> bool:
         >>> of_layers("property_auc"), of_layers("v_information_share"), of_layers("leak_auc")
         (True, True, False)
     """
-    asking = [measure for measure in layer_measures() if measure.asked]
+    asking = [measure for measure in layer_measures() if measure.question]
     return name.startswith(MEASURES) or any(
         name in (one, f"{one}{BEHIND}") for one in (measure.measured or measure.reading for measure in asking)
     )
@@ -171,12 +171,12 @@ def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
         []
     """
     records = [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
-    asked = {record.cell.key: measure_in(record.cell.scenario) for record in records}
-    alone = {measure.reading for measure in layer_measures() if not measure.asked}
+    measures = {record.cell.key: measure_in(record.cell.scenario) for record in records}
+    alone = {measure.reading for measure in layer_measures() if not measure.question}
     profiles: dict[str, list[dict[str, Reading]]] = {}
     for row in rows_of(records):
-        measure = asked[row.cells[0]]
-        others = {r.name for record in records if asked[record.cell.key] != measure for r in record.readings}
+        measure = measures[row.cells[0]]
+        others = {r.name for record in records if measures[record.cell.key] != measure for r in record.readings}
         for name, profile in _profiles(row, measure).items():
             # What two training runs have in common by name is kept apart.
             shared = measure is not None and name in others and name not in alone
@@ -196,7 +196,7 @@ def _profiles(row: Row, asked: LayerMeasure | None) -> dict[str, dict[str, Readi
         if reading.layer is not None and of_layers(reading.name) and _JOINED not in reading.layer:
             found.setdefault(_rename(reading.name, asked), {})[reading.layer] = reading
     for measure in layer_measures():
-        inverted = row.reading(measure.reading, "raw") if row.layer and not measure.asked else None
+        inverted = row.reading(measure.reading, "raw") if row.layer and not measure.question else None
         if inverted is not None:
             found[measure.reading] = {row.layer: inverted}
     return found
@@ -269,14 +269,14 @@ def sealings(rows: Sequence[LayerRow], measure: LayerMeasure) -> list[SealedStep
         >>> [(step.layer, step.count, step.remaining.value) for step in sealings([row], layer_measures()[0])]
         [('head', 1, 0.5)]
     """
-    names = [measure.named(name) for name in (REMAINING, COUNT, BYTES)]
+    names = [measure.reading_name(name) for name in (REMAINING, COUNT, BYTES)]
     steps = [
         SealedStep(row.layer, round(row.readings[names[1]].value), round(row.readings[names[2]].value), remaining)
         for row in rows
         if all(name in row.readings for name in names) and (remaining := row.readings[names[0]])
     ]
     steps.sort(key=lambda step: step.count)
-    if not measure.asked:
+    if not measure.question:
         return []
     return steps if [step.count for step in steps] == list(range(1, len(steps) + 1)) else []
 
@@ -295,19 +295,19 @@ def _rank(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
     return sorted((row for row in rows if any(name in row.readings for name in names)), key=key, reverse=True)
 
 
-def correlations(rows: Sequence[LayerRow]) -> list[Correlation]:
+def correlations(rows: Sequence[LayerRow]) -> list[LayerCorrelation]:
     """Return how V-information, sensitivity and mutual information go together with the AUC of attacks, over layers.
 
     Example:
         >>> correlations([])
         []
     """
-    asking = [measure for measure in layer_measures() if measure.asked]
+    asking = [measure for measure in layer_measures() if measure.question]
     found = []
     for metric, attack in [(name, measure.reading) for measure in asking for name in _beside(measure, rows)]:
         both = [(x, y) for row in rows if (x := row.value(metric)) is not None and (y := row.value(attack)) is not None]
         if both:
-            found.append(Correlation(metric, attack, *_pearson(*zip(*both, strict=True)), len(both)))
+            found.append(LayerCorrelation(metric, attack, *_pearson(*zip(*both, strict=True)), len(both)))
     return found
 
 

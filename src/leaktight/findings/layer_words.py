@@ -12,7 +12,7 @@ from leaktight.findings.layer_measure import REMAINING, SENSITIVITY, LayerMeasur
 from leaktight.findings.layer_risk import (
     LEAST_LAYERS,
     MUTUAL_INFORMATION,
-    Correlation,
+    LayerCorrelation,
     LayerRow,
     is_paired,
     question_in,
@@ -38,7 +38,7 @@ def _informations() -> list[str]:
 def _names() -> list[str]:
     """Return the readings to go by, the best first: of attacks that ask, of no attack, of attacks that rebuild."""
     asking, rebuilding = (
-        [one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False)
+        [one.reading for one in layer_measures() if bool(one.question) is asks] for asks in (True, False)
     )
     return [*asking, *_informations(), *rebuilding]
 
@@ -56,31 +56,31 @@ def titles_without_attack() -> dict[str, str]:
     }
 
 
-def layer_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
+def layer_sentences(rows: Sequence[LayerRow], question: str = "") -> list[str]:
     """Say in a sentence for each measured risk which layer gives most away by itself.
 
     Args:
         rows: what was measured of each layer.
-        asked: what an attack on the private property asks of the examples; by default whether they have it.
+        question: what an attack on the private property asks of the examples; by default whether they have it.
 
     Example:
         >>> layer_sentences([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
         'For the examples: By itself head has the highest PSNR (30.0 dB).'
     """
     found = [
-        f"For {measure.noun}: {most_telling(rows, _question(measure, asked), measure.ranks[:2])}"
+        f"For {measure.noun}: {most_telling(rows, _phrase(measure, question), measure.ranks[:2])}"
         for measure in layer_measures()
         if any(name in row.readings for row in rows for name in measure.ranks[:2])
     ]
-    return [*(found or [most_telling(rows)]), *(sealing_sentences(rows, asked) or [CAVEAT])]
+    return [*(found or [most_telling(rows)]), *(sealing_sentences(rows, question) or [CAVEAT])]
 
 
-def sealing_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
+def sealing_sentences(rows: Sequence[LayerRow], question: str = "") -> list[str]:
     """Say what is still told once layers are sealed, and how many it takes; nothing if that was not measured.
 
     Args:
         rows: what was measured of each layer.
-        asked: what an attack on the private property asks of the examples; by default whether they have it.
+        question: what an attack on the private property asks of the examples; by default whether they have it.
     """
     measure = sealing_measure(rows)
     steps = [] if measure is None else sealings(rows, measure)
@@ -90,7 +90,7 @@ def sealing_sentences(rows: Sequence[LayerRow], asked: str = "") -> list[str]:
     content = f"what the other layers tell of {measure.noun}"
     sentences = [
         f"If {first.layer} alone is sealed ({_share(first.bytes, total)} of the parameters), {content} is "
-        f"{_show(measure.named(REMAINING), first.remaining)}."
+        f"{_show(measure.reading_name(REMAINING), first.remaining)}."
     ]
     enough = next((step for step in steps[:-1] if not step.remaining.beats_chance()), None)
     if enough is None:
@@ -108,19 +108,19 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if part >= 0.01 * whole else "less than 1 %"
 
 
-def _question(measure: LayerMeasure, asked: str) -> str:
+def _phrase(measure: LayerMeasure, question: str) -> str:
     """Return what an attack asks of the examples: of the private property, what it is, where somebody says it."""
-    return asked if asked and measure.of_property else measure.asked
+    return question if question and measure.of_property else measure.question
 
 
-def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str] = ()) -> str:
+def most_telling(rows: Sequence[LayerRow], question: str = "", names: Sequence[str] = ()) -> str:
     """Say in one sentence which layer gives most away by itself: by an attack that asks, else by what else there is.
 
     That is no advice on what to hide: see `CAVEAT`.
 
     Args:
         rows: what was measured of each layer.
-        asked: what the attack asks of the examples; by default what it asks where nobody says more.
+        question: what the attack asks of the examples; by default what it asks where nobody says more.
         names: the readings to go by; the first that is there counts. By default all.
 
     Example:
@@ -134,8 +134,8 @@ def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str]
     first = riskiest(rows, name)
     top, best = first[0].readings[name], first[0].layer
     measure = _measure_of(name)
-    asks = measure is not None and bool(measure.asked)
-    phrase = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
+    asks = measure is not None and bool(measure.question)
+    phrase = f"tells whether the examples behind a message {question or (measure.question if measure else '')}"
     if top.chance is not None and top.low is not None and not top.beats_chance():
         what = (
             f"{phrase} measurably better than guessing"
@@ -215,17 +215,17 @@ def setup_sentences(study: LayerStudy) -> list[str]:
     ]
 
 
-def together(found: Sequence[Correlation]) -> list[str]:
+def together(found: Sequence[LayerCorrelation]) -> list[str]:
     """Say how far V-information and sensitivity point at the layers that tell an attack most, a sentence for each.
 
     Example:
-        >>> together([Correlation("v_information", "property_auc", 0.95, 0.01, 5)])
+        >>> together([LayerCorrelation("v_information", "property_auc", 0.95, 0.01, 5)])
         ['Over 5 layers, V-information goes along with property AUC (Pearson r = 0.95, p = 0.01).']
     """
     return [_together(one) for one in found if one.metric in (*_informations(), SENSITIVITY)]
 
 
-def _together(one: Correlation) -> str:
+def _together(one: LayerCorrelation) -> str:
     metric, attack = title_of(one.metric), title_of(one.attack)
     if one.n < LEAST_LAYERS:
         return f"There are too few layers ({one.n}) to say whether {metric} goes along with {attack}."

@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
+from leaktight.findings.auc import auc_ends, chance_of, is_inverted, weight
 from leaktight.findings.column import NOTHING, Column, chance, interval, result
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
-from leaktight.findings.label_leak import GUESSING, auc_ends, is_inverted, weight
 from leaktight.findings.layer_measure import UNNAMED, LayerMeasure, asks_class, question_of
 from leaktight.findings.rows import Row
+from leaktight.findings.threats import name_of_seat
 from leaktight.metrics.property_auc import PROPERTY_AUC
 from leaktight.statistics.pooling import leaks_more, low
 
-SEATS = {"server": "the server", "wire": "someone on the wire"}
 JOINED = " + "
 """What stands between the names of layers that were taken together."""
 _NORMAL = NormalDist()
@@ -39,8 +39,8 @@ class Property(LeakKind):
         noun="the property",
         head="property AUC",
         column="property AUC",
-        asked=UNNAMED,
-        asked_in=lambda scenario, names: "" if asks_class(scenario) else question_of(scenario, names),
+        question=UNNAMED,
+        question_in=lambda scenario, names: "" if asks_class(scenario) else question_of(scenario, names),
         measured=PROPERTY_AUC,
         word="property",
         information="v_information",
@@ -71,12 +71,11 @@ class Property(LeakKind):
         reading = self.reading(row)
         if reading is None:
             return "nothing was measured"
-        who = SEATS.get(row.seat, f"the participant {row.seat}" if row.seat else "the attacker")
         ends = "" if reading.low is None or reading.high is None else f"{reading.low:.2f} to {reading.high:.2f}; "
-        chance = GUESSING if reading.chance is None else reading.chance
+        chance = chance_of(reading)
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if is_inverted(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples "
+            f"from one shared message {name_of_seat(row.seat)} tells whether its examples "
             f"{question_of(row.measured_in, row.class_names)} with AUC {reading.value:.2f} "
             f"({ends}guessing gets {chance:.2g}){other_way}"
         )
@@ -87,9 +86,9 @@ class Property(LeakKind):
         if reading is None:
             return self.clause(row)
         value = 1 - reading.value if is_inverted(reading) else reading.value
-        chance = GUESSING if reading.chance is None else reading.chance
-        asked = question_of(row.measured_in, row.class_names)
-        return f"one message tells whether its examples {asked} with AUC {value:.2f} (guessing gets {chance:.2f})"
+        chance = chance_of(reading)
+        question = question_of(row.measured_in, row.class_names)
+        return f"one message tells whether its examples {question} with AUC {value:.2f} (guessing gets {chance:.2f})"
 
     def short(self, row: Row) -> str:
         """Return the AUC."""
@@ -100,9 +99,9 @@ class Property(LeakKind):
         """Say what is told."""
         return f"AUC, how well it is told whether examples {question_of(row.measured_in, row.class_names)}"
 
-    def judged_by(self, row: Row) -> str:
+    def say_reading(self, row: Row) -> str:
         """Name it after the labels where a class stands in the place of the property."""
-        said = super().judged_by(row)
+        said = super().say_reading(row)
         about_class = row.measured_in is not None and asks_class(row.measured_in)
         return said.replace("property AUC", "label AUC") if about_class else said
 
@@ -222,7 +221,7 @@ def beats_chance_among(reading: Reading, tried: int) -> bool:
         (True, False)
     """
     wider = _NORMAL.inv_cdf(1 - 0.025 / max(tried, 1)) / _NORMAL.inv_cdf(0.975)
-    chance = GUESSING if reading.chance is None else reading.chance
+    chance = chance_of(reading)
     return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
 
 

@@ -16,7 +16,7 @@ NOTHING = "Nothing was measured, so nothing can be said."
 
 
 @dataclasses.dataclass(frozen=True)
-class Summary:
+class AuditSummary:
     """Everything a report or a terminal shows about results.
 
     Args:
@@ -36,7 +36,7 @@ class Summary:
     curves: tuple[Curve, ...] = ()
 
 
-def summarise(records: Iterable[Record], whole: Sequence[Record] | None = None) -> Summary:
+def summarise(records: Iterable[Record], whole: Sequence[Record] | None = None) -> AuditSummary:
     """Return rows, judgements and verdict of an audit.
 
     Args:
@@ -50,7 +50,7 @@ def summarise(records: Iterable[Record], whole: Sequence[Record] | None = None) 
     records = list(records)
     rows = rows_of(records)
     judgements = judge(rows, None if whole is None else rows_of(whole))
-    return Summary(
+    return AuditSummary(
         rows=rows,
         judgements=judgements,
         verdict=verdict_of(judgements),

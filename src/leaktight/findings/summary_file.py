@@ -21,7 +21,7 @@ from leaktight.findings.flags import raise_flags
 from leaktight.findings.redaction import number_seeds, redact_records, without_places
 from leaktight.findings.rows import Row
 from leaktight.findings.sentence import sentence_of
-from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.summary import AuditSummary, summarise
 from leaktight.findings.summary_form import (
     FORMAT,
     AdviceEntry,
@@ -43,7 +43,7 @@ SCHEMA_FILE = Path(__file__).parent / "summary.schema.json"
 LARGEST_SUMMARY = 256 * MEBIBYTE
 
 
-def write_summary(folder: Path, redact: bool = False, summary: Summary | None = None) -> Path:
+def write_summary(folder: Path, redact: bool = False, summary: AuditSummary | None = None) -> Path:
     """Write the summary of an audit's folder into it, for its owner alone (mode 0600), and return where it is.
 
     Args:
@@ -115,7 +115,7 @@ def summary_of(
     plan: Plan,
     versions: Mapping[str, str],
     redact: bool = False,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
     missing: int = 0,
 ) -> SummaryFile:
     """Return the verdicts, flags, advice and readings of an audit.

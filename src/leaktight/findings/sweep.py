@@ -11,7 +11,7 @@ from leaktight.findings.display import Place, name_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Sweep:
+class StrengthSweep:
     """One defence at several values of one of its numbers.
 
     Args:
@@ -25,7 +25,7 @@ class Sweep:
     members: tuple[tuple[float, Defence], ...]
 
 
-def sweeps(defences: Sequence[Defence]) -> tuple[Sweep, ...]:
+def sweeps(defences: Sequence[Defence]) -> tuple[StrengthSweep, ...]:
     """Return every sweep among defences.
 
     In a grid of several numbers, return the longest sweeps, and of equally long ones those over the strength.
@@ -55,7 +55,7 @@ def sweeps(defences: Sequence[Defence]) -> tuple[Sweep, ...]:
     return tuple(sweep for group in alike.values() for sweep in _choose(group))
 
 
-def _choose(group: Sequence[tuple[Defence, dict[Place, float]]]) -> Iterator[Sweep]:
+def _choose(group: Sequence[tuple[Defence, dict[Place, float]]]) -> Iterator[StrengthSweep]:
     """Yield the sweeps among defences that differ in numbers alone, longest first, until none adds a defence."""
     lines: dict[tuple[Place, tuple[float, ...]], list[tuple[float, Defence]]] = {}
     for defence, numbers in group:
@@ -70,7 +70,7 @@ def _choose(group: Sequence[tuple[Defence, dict[Place, float]]]) -> Iterator[Swe
             drawn |= keys
             descending = _direction(line[0][1], place) == "down"
             members = tuple(sorted(line, key=lambda member: -member[0] if descending else member[0]))
-            yield Sweep(name_of(line[0][1], place), str(place[-1]).replace("_", " "), members)
+            yield StrengthSweep(name_of(line[0][1], place), str(place[-1]).replace("_", " "), members)
 
 
 def _leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:

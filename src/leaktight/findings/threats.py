@@ -1,4 +1,4 @@
-"""Threats: which threat models of the literature an audit's attacks stand for."""
+"""Threats: what attackers are called, and which threat models of the literature an audit's attacks stand for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ from leaktight.core.threat_letter import Letter, letter_of
 from leaktight.findings.display import label_of
 
 SOURCE = "letters of Carletti et al. 2025"
+_SEATS = {
+    "server": "the server",
+    "wire": "someone on the wire",
+    "feature-party": "the feature party",
+    "label-party": "the label party",
+}
+
+
+def name_of_seat(seat: str) -> str:
+    """Return what sentences call whoever attacks from a seat.
+
+    Example:
+        >>> name_of_seat("wire"), name_of_seat("client-2"), name_of_seat("")
+        ('someone on the wire', 'the participant client-2', 'the attacker')
+    """
+    return _SEATS.get(seat, f"the participant {seat}" if seat else "the attacker")
 
 
 def letter_of_probe(probe: Probe) -> Letter | None:

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
-from leaktight.findings.evidence import HALF, Tried, attacks_behind, is_enough, missing_in
+from leaktight.findings.evidence import HALF, Tried, attacks_behind, is_enough, say_missing
 from leaktight.findings.kind import LUCK, LeakKind, first_kind, leak_kinds
 from leaktight.findings.rows import Row
 from leaktight.findings.strongest import parts_of, share_of_victims, strongest_part, victims_of, weight_of
@@ -233,7 +233,7 @@ def _say_missing(judgement: Judgement) -> str:
         return judgement.kind.unjudged
     if is_undefended(judgement.defence):
         return OPEN
-    return NO_TWIN if judgement.base is None else missing_in(judgement.tried)
+    return NO_TWIN if judgement.base is None else say_missing(judgement.tried)
 
 
 def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:

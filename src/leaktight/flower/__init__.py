@@ -36,8 +36,8 @@ from leaktight.flower.defence_memory import notes_of  # noqa: E402
 from leaktight.flower.defended_training import DefendedTraining, defend_training  # noqa: E402
 from leaktight.flower.protect import Protection, protect  # noqa: E402
 from leaktight.flower.record import RecordingStrategy, record  # noqa: E402
-from leaktight.flower.settings import describe_training  # noqa: E402
 from leaktight.flower.tap import Tap, tap  # noqa: E402
+from leaktight.flower.training_settings import describe_training  # noqa: E402
 from leaktight.flower.truth import keep_truth  # noqa: E402
 
 __all__ = [

@@ -51,7 +51,7 @@ class DefenceState:
         return cls(unflatten(values), dict(about["notes"]), int(about["messages"]), about["run"])
 
 
-class Store(Protocol):
+class MemoryStore(Protocol):
     """Where a defence's memory is."""
 
     def read(self) -> DefenceState:
@@ -142,7 +142,7 @@ class FolderStore:
                 )
 
 
-def store_of(context: Context, defence: Defence, folder: Path | None) -> Store:
+def store_of(context: Context, defence: Defence, folder: Path | None) -> MemoryStore:
     """Return where a defence's memory is on a node."""
     return ContextStore(context, defence) if folder is None else FolderStore(context, defence, folder)
 

@@ -18,7 +18,7 @@ from leaktight.captures.known import Known
 from leaktight.captures.manifest import Manifest
 from leaktight.core.errors import LeaktightError
 from leaktight.flower.codec import examples_in, matching_record, tensors_of
-from leaktight.flower.settings import read_settings
+from leaktight.flower.training_settings import read_settings
 
 _log = logging.getLogger(__name__)
 _ROUND = ("server-round", "server_round")

@@ -10,7 +10,7 @@ from leaktight.learning.joint import read_trained
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.layer_gradient import layer_gradients
 from leaktight.learning.optimiser import Adam, DecayedSgd, Optimiser, Sgd
-from leaktight.learning.order import Order
+from leaktight.learning.order import BatchOrder
 from leaktight.learning.protocol import FedAvg, FedSGD, Protocol, RoundRobin, Server, federate
 from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.split import Split
@@ -19,6 +19,7 @@ from leaktight.learning.task import classification
 
 __all__ = [
     "Adam",
+    "BatchOrder",
     "ByProperty",
     "Client",
     "DecayedSgd",
@@ -28,7 +29,6 @@ __all__ = [
     "Federated",
     "LabelParty",
     "Optimiser",
-    "Order",
     "Protocol",
     "RoundRobin",
     "Schedule",

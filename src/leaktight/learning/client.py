@@ -17,7 +17,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors, layer_of
 from leaktight.core.run import GroundTruth
-from leaktight.core.sampling import Known, Poisson, Sampling
+from leaktight.core.sampling import KnownBatch, Poisson, Sampling
 from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
 from leaktight.learning.gradient import gradient, require_covered_buffers, require_each_once
@@ -164,7 +164,7 @@ class Client:
                 sampling = Poisson(self._size / len(self.data), self._size)
             else:
                 positions = self.schedule.positions(self.data, round, step, self._size, self.local.seed, self.name)
-                sampling = Known(positions, attacked=self.batching == "attacked")
+                sampling = KnownBatch(positions, attacked=self.batching == "attacked")
             yield self.data.take(positions.to(self.data.labels.device)), sampling
 
     def _prepare(self, raw: Batch, step: int) -> tuple[Batch, dict[str, Tensor]]:

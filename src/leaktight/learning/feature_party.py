@@ -29,7 +29,7 @@ from leaktight.learning.checkpoint import (
     take_step,
 )
 from leaktight.learning.optimiser import Adam, Optimiser
-from leaktight.learning.order import Order
+from leaktight.learning.order import BatchOrder
 
 
 @dataclasses.dataclass
@@ -59,7 +59,7 @@ class FeatureParty:
 
     bottom: nn.Module
     inputs: Tensor
-    order: Order
+    order: BatchOrder
     local: Local
     optimiser: Optimiser = dataclasses.field(default_factory=Adam)
     defence: Defence = dataclasses.field(default_factory=Undefended)

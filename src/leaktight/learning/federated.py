@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field, SerializeAsAny
@@ -73,6 +73,7 @@ class Federated(Staged):
     """
 
     kind: Literal["federated"] = "federated"
+    knowable: ClassVar[frozenset[Knows]] = frozenset({Knows.LOCAL_STEPS})
     data: SerializeAsAny[Source]
     model: SerializeAsAny[Network]
     partition: SerializeAsAny[Partition] = Equal()

@@ -33,7 +33,7 @@ from leaktight.learning.checkpoint import (
     take_step,
 )
 from leaktight.learning.optimiser import Adam, Optimiser
-from leaktight.learning.order import Order
+from leaktight.learning.order import BatchOrder
 from leaktight.learning.task import cross_entropy
 from leaktight.models.halves import Top
 
@@ -85,7 +85,7 @@ class LabelParty:
 
     top: Top
     labels: Tensor
-    order: Order
+    order: BatchOrder
     local: Local
     shape: tuple[int, ...]
     inputs: Tensor | None = None

@@ -15,7 +15,7 @@ from leaktight.core.random import stream
 
 
 @dataclasses.dataclass
-class Order:
+class BatchOrder:
     """Batches of consecutive rows, shuffled anew in every pass; what does not fill a batch is left out of that pass.
 
     Both parties hold rows of the same people in the same order (an aligned list of ids), so positions are all they have
@@ -27,7 +27,7 @@ class Order:
         seed: public; what the shuffles derive from.
 
     Example:
-        >>> order = Order(count=5, batch_size=2, seed=0)
+        >>> order = BatchOrder(count=5, batch_size=2, seed=0)
         >>> sorted(torch.cat([order.at(0), order.at(1)]).unique().tolist()) <= [0, 1, 2, 3, 4]
         True
     """

@@ -30,7 +30,7 @@ from leaktight.learning.exchange import Watch, play, public_task
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.optimiser import Adam, Optimiser
-from leaktight.learning.order import Order
+from leaktight.learning.order import BatchOrder
 from leaktight.learning.staged import Staged, moment
 from leaktight.models.halves import Halves, halves
 from leaktight.models.network import Network
@@ -193,7 +193,7 @@ class Split(Staged):
         feature = FeatureParty(
             bottom=cut.bottom,
             inputs=features.to(device),
-            order=Order(count, size, public),
+            order=BatchOrder(count, size, public),
             local=Local(FEATURE_PARTY, seed_of(seed, FEATURE_PARTY, "secret")),
             optimiser=self.optimiser,
             defence=self.feature_defence,
@@ -201,7 +201,7 @@ class Split(Staged):
         label = LabelParty(
             top=cut.top,
             labels=data.train.labels.to(device),
-            order=Order(count, size, public),
+            order=BatchOrder(count, size, public),
             local=Local(LABEL_PARTY, seed_of(seed, LABEL_PARTY, "secret")),
             shape=cut.shape,
             inputs=None if own is None else own.to(device),

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, final
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Guess, Samples
+from leaktight.core.attack import Guess, GuessedSamples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
@@ -40,7 +40,7 @@ class Generated(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return one reading; nothing for a guess that holds no samples."""
-        if not isinstance(guess, Samples) or not is_image(guess.inputs.shape[1:]):
+        if not isinstance(guess, GuessedSamples) or not is_image(guess.inputs.shape[1:]):
             return ()
         if public is None or not (public.labels == guess.label).any():
             raise Refusal(
@@ -50,7 +50,7 @@ class Generated(Metric):
         return (self.read(guess, truth, rng, public),)
 
     @abc.abstractmethod
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Grade the samples, given public examples of which some are of their class."""
 
 
@@ -80,7 +80,7 @@ class Recognised(Generated):
     digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known = recogniser(public)
         recognised, *usual = (
@@ -117,7 +117,7 @@ class RecognisedAny(Generated):
     digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known, classes = recogniser(public), torch.cat([batch.labels.cpu() for batch in own_batches(truth)])
         recognised, *usual = (
@@ -149,7 +149,7 @@ class RecognisedConfidence(Generated):
     digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean probability."""
         known = recogniser(public)
         sure, *usual = (
@@ -171,7 +171,7 @@ class RecognisedOverRounds(Generated):
     unit: ClassVar[str] = "%"
     digits: ClassVar[int | None] = 1
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share in the round that counts; `each` has those of all rounds."""
         known = recogniser(public)
         each = torch.stack([_is_label(known.probabilities(inputs), guess.label).mean() for inputs in guess.history])
@@ -221,7 +221,7 @@ class RecognisedBest(RecognisedOverRounds):
         return shares.max().item()
 
 
-def _controls(guess: Samples) -> tuple[Tensor, ...]:
+def _controls(guess: GuessedSamples) -> tuple[Tensor, ...]:
     """Return what the attack made with each random key."""
     return () if guess.controls is None else tuple(guess.controls)
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.core.attack import Guess, Samples
+from leaktight.core.attack import Guess, GuessedSamples
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
@@ -54,7 +54,7 @@ class KeyCosine(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return one reading, or none."""
-        if not isinstance(guess, Samples) or guess.estimates is None or not len(guess.estimates):
+        if not isinstance(guess, GuessedSamples) or guess.estimates is None or not len(guess.estimates):
             return ()
         estimates = F.normalize(guess.estimates.detach().cpu().double(), dim=1)
         keys = _keys(truth, estimates.shape[1])

@@ -10,7 +10,7 @@ import torch
 from scipy.special import bdtrc
 from torch import Tensor
 
-from leaktight.core.attack import Guess, Labels, Reconstruction
+from leaktight.core.attack import Guess, GuessedLabels, Reconstruction
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
@@ -154,7 +154,7 @@ class LabelDistance(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used labels; none for a guess without labels."""
-        if not isinstance(guess, Labels | Reconstruction) or guess.labels is None:
+        if not isinstance(guess, GuessedLabels | Reconstruction) or guess.labels is None:
             return ()
         guesses = [_hard(labels) for labels in guess.labels]
         readings = []

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Samples
+from leaktight.core.attack import GuessedSamples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, draw, stream
@@ -49,7 +49,7 @@ class NearestPrivate(Generated):
     title: ClassVar[str] = "nearness to private images"
     leaks: ClassVar[Direction] = "low"
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean share of distances."""
         private, others = _private_examples(self, guess, truth), public.inputs[public.labels == guess.label]
         return _nearness(self, guess, private, others, rng)
@@ -73,7 +73,7 @@ class NearestAny(Generated):
     title: ClassVar[str] = "nearness to private images, any class"
     leaks: ClassVar[Direction] = "low"
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean share of distances."""
         owned = [batch.to(torch.device("cpu")) for batch in own_batches(truth)]
         classes = torch.cat([batch.labels for batch in owned])
@@ -101,7 +101,7 @@ class MeanPicture(Generated):
     title: ClassVar[str] = "distance to private images, by the mean picture's"
     leaks: ClassVar[Direction] = "low"
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean ratio of distances."""
         private, others = _private_examples(self, guess, truth), public.inputs[public.labels == guess.label].cpu()
         pick = stream(rng.initial_seed(), self.kind)
@@ -141,7 +141,7 @@ class SampleDiversity(Generated):
     title: ClassVar[str] = "diversity of samples"
     leaks: ClassVar[Direction | None] = None
 
-    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: GuessedSamples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the relative mean distance."""
         real = _some(_private_examples(self, guess, truth), len(guess.inputs), stream(rng.initial_seed(), self.kind))
         if len(guess.inputs) < 2 or len(real) < 2:
@@ -152,7 +152,7 @@ class SampleDiversity(Generated):
         return sample_reading(self, each, max(0.0, value - margin), value + margin, chance=0.0)
 
 
-def _nearness(metric: Metric, guess: Samples, private: Tensor, others: Tensor, rng: Stream) -> Reading:
+def _nearness(metric: Metric, guess: GuessedSamples, private: Tensor, others: Tensor, rng: Stream) -> Reading:
     """Return by how much samples are nearer to some images than to others, equally many of each."""
     count = min(len(private), len(others), _MOST)
     pick = stream(rng.initial_seed(), metric.kind)
@@ -165,7 +165,7 @@ def _nearness(metric: Metric, guess: Samples, private: Tensor, others: Tensor, r
     return sample_reading(metric, share, max(0.0, value - margin), value + margin, chance=0.5)
 
 
-def _private_examples(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:
+def _private_examples(metric: Metric, guess: GuessedSamples, truth: Sequence[GroundTruth]) -> Tensor:
     """Return the attacked parties' own examples of the class."""
     examples = [batch.inputs[batch.labels == guess.label].cpu() for batch in own_batches(truth)]
     if not sum(map(len, examples)):

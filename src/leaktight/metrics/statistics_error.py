@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import BatchStatistics, Guess
+from leaktight.core.attack import Guess, GuessedStatistics
 from leaktight.core.message import Tensors
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
@@ -54,7 +54,7 @@ class StatisticsError(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return one reading; none for a guess of something else, or where nobody has such statistics."""
-        if not isinstance(guess, BatchStatistics):
+        if not isinstance(guess, GuessedStatistics):
             return ()
         rows = [
             (statistics_error(values, ground_truth.statistics), statistics_error(blind, ground_truth.statistics))

@@ -26,6 +26,8 @@ from leaktight.priors import TotalVariation
 from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInformation
 
 INFERENCE, RECONSTRUCTION = "inference", "reconstruction"
+PRIVATE_PROPERTY, COMMONEST_CLASS = "private property", "commonest class"
+"""What the attack on layers asks of the examples, as names of scenarios."""
 _OPTIMISER = Adam(learning_rate=0.001)
 IMAGE = 3
 """How many dimensions an image has: channels, height and width."""
@@ -65,7 +67,7 @@ class LayerStudy(Value):
         >>> list(study.plans()), list(study.layers())
         (['inference', 'reconstruction'], ['body.linear1', 'head'])
         >>> list(study.plans()["inference"].scenarios)
-        ['property', 'labels']
+        ['private property', 'commonest class']
 
     Differs from the paper: it looks at properties only; labels by the same attack, with a class in the property's
     place, and inversion by each layer are beside it here. The attacker sits at the server, not among the participants.
@@ -103,10 +105,10 @@ class LayerStudy(Value):
         return tuple(self._federation(self.data).task(self.data.load(), self.seed).layers())
 
     def _inference(self) -> Plan:
-        sources: dict[str, Source] = {"property": self.data} if self.data.load().property_name else {}
+        sources: dict[str, Source] = {PRIVATE_PROPERTY: self.data} if self.data.load().property_name else {}
         # Where labels are alike in all batches there is nothing to ask of them.
         if not self.matched:
-            sources["labels"] = ClassProperty(data=self.data)
+            sources[COMMONEST_CLASS] = ClassProperty(data=self.data)
         if not sources:
             raise InvalidValue(
                 "Batches with matched labels need data with a private property. This has none; name one with "

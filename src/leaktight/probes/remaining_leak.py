@@ -17,8 +17,9 @@ from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.defences.sealing_order import GUESSING, sealing_order
+from leaktight.defences.sealing_order import sealing_order
 from leaktight.metrics.property_auc import has_property, property_interval
+from leaktight.statistics.auc import GUESSING
 
 REMAINING, COUNT, BYTES, BASELINE = "remaining_auc", "sealed_layers", "sealed_bytes", "counting_auc"
 
@@ -38,7 +39,7 @@ class RemainingLeak(Probe):
     attacker knows the parameters of sealed layers as they were handed out (see `Sealed`).
 
     `counting_auc` is the AUC of an attacker who is told the labels behind each message and nothing else, and counts
-    them: where the property goes along with the labels, a message tells of it even though its gradients say no more
+    them: where the property goes along with the labels, a message reveals it even though its gradients say no more
     than what is learned.
 
     Args:

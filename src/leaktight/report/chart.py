@@ -286,7 +286,7 @@ class _Drawing:
         if panel.level is not None:
             self.parts.append(_line(self.left, y(panel.level), self.right, y(panel.level), "level"))
         for series in panel.series:
-            self._joined(series, y, bottom)
+            self._draw_line(series, y, bottom)
         for series in panel.series:
             for point in series.points:
                 self._point(series, point, y)
@@ -302,7 +302,7 @@ class _Drawing:
             f'height="{bottom - top:.1f}"/>'
         )
 
-    def _joined(self, series: Series, y: _Height, bottom: float) -> None:
+    def _draw_line(self, series: Series, y: _Height, bottom: float) -> None:
         if not series.stroke or len(series.points) < 2:
             return
         steps = " ".join(f"{self._x(point.x):.1f},{y(point.y):.1f}" for point in series.points)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from leaktight import __version__
 from leaktight.core.display import capital
-from leaktight.findings.audit_comparison import Comparison, Line
+from leaktight.findings.audit_comparison import AuditComparison, ComparedDefence
 from leaktight.findings.comparison_words import say_got, say_price, say_read, say_use
 from leaktight.report.frame import read_styles
 from leaktight.report.sheet import tone_of
@@ -20,7 +20,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 """The page's own rules for the browser: no script, and nothing is loaded."""
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: AuditComparison) -> str:
     """Return the page; no private example is on it."""
     loader = FileSystemLoader(_HERE)
     environment = Environment(
@@ -28,8 +28,8 @@ def render_comparison(comparison: Comparison) -> str:
     )
     shared = comparison.shared_lines
     groups = {
-        "Changed": [_shown(comparison, line) for line in shared if line.changed],
-        "The same": [_shown(comparison, line) for line in shared if not line.changed],
+        "Changed": [_entry(comparison, line) for line in shared if line.changed],
+        "The same": [_entry(comparison, line) for line in shared if not line.changed],
     }
     style = read_styles("palette", "page", "compare")
     return environment.get_template("compare.html").render(
@@ -44,7 +44,7 @@ def render_comparison(comparison: Comparison) -> str:
     )
 
 
-def _shown(comparison: Comparison, line: Line) -> dict[str, Any]:
+def _entry(comparison: AuditComparison, line: ComparedDefence) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
     for audit, judgement, difference in zip(comparison.audits, line.judgements, line.differences, strict=True):
         if judgement is None:

@@ -65,10 +65,12 @@ def _template(section: Section) -> Template:
 @cache
 def _environment() -> Environment:
     loader = FileSystemLoader(_HERE)
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters["tied"] = tie
-    made.filters["code"] = mark_code
-    return made
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["tied"] = tie
+    environment.filters["code"] = mark_code
+    return environment
 
 
 def tie(text: str) -> str:

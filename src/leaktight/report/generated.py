@@ -38,7 +38,7 @@ KEY_COSINE = "key_cosine"
 
 
 @dataclasses.dataclass(frozen=True)
-class Strip:
+class GeneratedStrip:
     """Some pictures side by side, as one image.
 
     Args:
@@ -55,12 +55,12 @@ class Strip:
 
 
 @dataclasses.dataclass(frozen=True)
-class Grid:
+class GeneratedGrid:
     """What one attack made up under one defence."""
 
     name: str
     detail: str
-    strips: tuple[Strip, ...]
+    strips: tuple[GeneratedStrip, ...]
 
 
 def generated_section(page: Page) -> Section | None:
@@ -74,7 +74,7 @@ def generated_section(page: Page) -> Section | None:
     return Section("made", "Pictures that the attacker made up", "generated.html", values, private=True)
 
 
-def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
+def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[GeneratedGrid]:
     """Return the pictures of each row, of its first seed that has any."""
     found = []
     for row in rows:
@@ -84,7 +84,9 @@ def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
             whichever = row.reading(ANY_CLASS)
             others = "" if whichever is None else f", {percent(whichever.value)} any of the attacked"
             detail = f"{row.attack}; {percent(recognised.value)} show {row.aim or 'the class'}{others}"
-            found.append(Grid(capital(name_of(row.defence)), detail, _strips(gallery, row.reading(BEST_ROUND))))
+            found.append(
+                GeneratedGrid(capital(name_of(row.defence)), detail, _strips(gallery, row.reading(BEST_ROUND)))
+            )
     return found
 
 
@@ -123,18 +125,20 @@ def first_recognised(reading: Reading | None, rounds: int) -> int | None:
     return next((place for place, share in enumerate(reading.each) if share >= MOST_RECOGNISED), None)
 
 
-def _strips(gallery: Mapping[str, Tensor], best: Reading | None) -> tuple[Strip, ...]:
+def _strips(gallery: Mapping[str, Tensor], best: Reading | None) -> tuple[GeneratedStrip, ...]:
     rounds, history = gallery["rounds"].tolist(), gallery["history"]
     first = first_recognised(best, len(rounds))
     found = []
     if len(gallery["owned"]):
-        found.append(Strip("private examples", _strip(gallery["owned"]), "Private examples of the class", owned=True))
+        found.append(
+            GeneratedStrip("private examples", _strip(gallery["owned"]), "Private examples of the class", owned=True)
+        )
         mean = gallery["owned"].double().mean(0, keepdim=True).round().to(gallery["owned"].dtype)
-        found.append(Strip("their mean", _strip(mean), "Mean of these private examples", owned=True))
+        found.append(GeneratedStrip("their mean", _strip(mean), "Mean of these private examples", owned=True))
     for place in sorted({*pick_rounds(len(rounds)), *([] if first is None else [first])}):
         name = f"round {rounds[place] + 1}{', first recognised' if place == first else ''}"
-        found.append(Strip(name, _strip(history[place]), f"Made up in {name}"))
-    return (*found, Strip("in the end", _strip(gallery["made"]), "Made up in the end, from other noise"))
+        found.append(GeneratedStrip(name, _strip(history[place]), f"Made up in {name}"))
+    return (*found, GeneratedStrip("in the end", _strip(gallery["made"]), "Made up in the end, from other noise"))
 
 
 def _strip(images: Tensor) -> str:
@@ -170,7 +174,7 @@ def key_sentence(row: Row) -> str:
     chance = "" if reading.chance is None else f", chance {_hundredth(reading.chance)}"
     seeds = max(1, len(row.cells))
     turns = len(reading.each) // seeds
-    # Trainings of one length were looked at on the same turns.
+    # Training runs of one length were looked at on the same turns.
     path = [fmean(reading.each[turn::turns]) for turn in range(turns)] if turns * seeds == len(reading.each) else []
     told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
     return (

@@ -10,13 +10,15 @@ from typing import Any
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import spread_evenly
+from leaktight.findings.auc import chance_of, excess, weight
 from leaktight.findings.display import name_of
-from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, excess, place_of, strongest_layer, weight
+from leaktight.findings.label_leak import LEAK_AUC, PASSES, TAIL, place_of, strongest_layer
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.findings.rows import Row
 from leaktight.report.chart import Band, Chart, Figure, Panel, Point, Series, scale
 from leaktight.report.page import Page, Section
 from leaktight.report.palette import Palette
+from leaktight.statistics.auc import GUESSING
 
 _NONE = "-"
 
@@ -71,7 +73,7 @@ def labels_section(page: Page) -> Section | None:
         block = {
             "setting": rows[0].setting,
             "figures": figures,
-            "drawn": [_drawn(curve) for curve in strongest],
+            "drawn": [_caption(curve) for curve in strongest],
             "passes": [_passes(one) for one in over_passes],
             "beside": list(BESIDE.values()),
             "curves": over,
@@ -150,7 +152,7 @@ def chart_of(panel: Sequence[LeakCurve], palette: Palette) -> Chart:
             strip,
             _beyond(curve.median.value, curve.median),
             *_beyond_ends(curve.median),
-            tip=f"{name}\nmedian over all steps: AUC {curve.median.value:.2f}, chance {_chance(curve.median):.2f}",
+            tip=f"{name}\nmedian over all steps: AUC {curve.median.value:.2f}, chance {chance_of(curve.median):.2f}",
         )
         series.append(Series("", colour, (middle,), "circle", "", tag=name))
         if curve.tail is not None:
@@ -187,7 +189,7 @@ def passes_chart(over_passes: Sequence[LabelPasses], palette: Palette) -> Chart:
     for one in sorted(over_passes, key=lambda one: weight(strongest_layer(one.row.readings) or one.aucs[PASSES])):
         if one.curve:
             best[one.row.defence.key] = one
-    chances = {key: _chance(strongest_layer(one.row.readings) or one.aucs[PASSES]) for key, one in best.items()}
+    chances = {key: chance_of(strongest_layer(one.row.readings) or one.aucs[PASSES]) for key, one in best.items()}
     level = next(iter(chances.values())) if len({round(chance, 6) for chance in chances.values()}) == 1 else None
     series = []
     for key, one in best.items():
@@ -228,13 +230,9 @@ def strongest_curves(curves: Iterable[LeakCurve]) -> list[LeakCurve]:
     return [max(some, key=lambda curve: weight(curve.median, curve.tail)) for some in found.values()]
 
 
-def _drawn(curve: LeakCurve) -> str:
+def _caption(curve: LeakCurve) -> str:
     """Say which attack and layer is drawn of a defence."""
     return f"{name_of(curve.row.defence)}: {curve.row.attack}, {place_of(curve.median)}"
-
-
-def _chance(reading: Reading) -> float:
-    return GUESSING if reading.chance is None else reading.chance
 
 
 def _tables(curves: Sequence[LeakCurve]) -> list[dict[str, Any]]:
@@ -263,7 +261,7 @@ def _cell(curve: LeakCurve | None, top: bool) -> dict[str, Any]:
     text = f"{middle.value:.2f}" + ("" if tail is None else f" / {tail.value:.2f}")
     return {
         "text": text,
-        "chance": f"{_chance(middle):.2f}",
+        "chance": f"{chance_of(middle):.2f}",
         "tone": "leaks" if middle.beats_chance() else "",
         "top": top,
         "heat": min(1.0, max(0.0, excess(middle))) if middle.beats_chance() else 0.0,

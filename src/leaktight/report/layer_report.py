@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leaktight.core.record import Record
 from leaktight.core.scenario import Scenario
-from leaktight.findings.layer_risk import asked_in, correlations, layer_rows
+from leaktight.findings.layer_risk import correlations, first_question, layer_rows
 from leaktight.findings.layer_words import layer_sentences, together
 from leaktight.report.chart import Figure
 from leaktight.report.earlier import Tell, write_beside
@@ -16,8 +16,8 @@ from leaktight.report.findings import flags_section, glossary_section
 from leaktight.report.layers import FIRST, chart_of, sealing_charts, table_of_rows
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page, Section
+from leaktight.report.parameters import parameters_section, threat_section
 from leaktight.report.render import render
-from leaktight.report.settings import parameters_section, threat_section
 from leaktight.running.store import Store
 
 LEAD = "What each layer of the model gives away by itself, where nothing is done about it. No private example is here."
@@ -55,7 +55,7 @@ def whole_section(page: Page, about: Sequence[str] = ()) -> Section | None:
     if not rows:
         return None
     curves = sealing_charts(rows)
-    headline, *others = layer_sentences(rows, asked_in(page.records))
+    headline, *others = layer_sentences(rows, first_question(page.records))
     block = {
         "setting": "all that was measured, without defence",
         "figures": [

@@ -44,12 +44,12 @@ def all_measures() -> list[Measure]:
     """Return every measure, in order: of attacks that ask, of no attack, of attacks that rebuild."""
     measures = layer_measures()
     return [
-        *(Measure(one.reading, one.head, one.digits, "asking") for one in measures if one.asked),
+        *(Measure(one.reading, one.head, one.digits, "asking") for one in measures if one.question),
         *(
             Measure(name, title, 3 if name.startswith(MUTUAL_INFORMATION) else 2)
             for name, title in titles_without_attack().items()
         ),
-        *(Measure(one.reading, one.head, one.digits, "rebuilding") for one in measures if not one.asked),
+        *(Measure(one.reading, one.head, one.digits, "rebuilding") for one in measures if not one.question),
     ]
 
 
@@ -96,7 +96,7 @@ def _sentences(profile: Profile, first: bool) -> dict[str, Any]:
 
     For the first profile, which is undefended if any is, also say what goes along with what.
     """
-    sentences = [most_telling(profile.layers, profile.asked)]
+    sentences = [most_telling(profile.layers, profile.question)]
     sentences += together(correlations(profile.layers)) if first else []
     return {"name": capital(name_of(profile.place.defence)), "sentences": sentences}
 
@@ -146,7 +146,7 @@ def sealing_charts(rows: Sequence[LayerRow]) -> list[Chart]:
         )
         for step in steps
     ]
-    whole = quantity_of(measure.named(REMAINING))
+    whole = quantity_of(measure.reading_name(REMAINING))
     values = [end for step in steps for end in (low(step.remaining), high(step.remaining))]
     y = scale(whole.title, values, ends=(min(0.45, *values) - 0.02, 1.03), most=5)
     x = scale("share of the parameters' bytes that is sealed", [0, 100], " %", ends=(0, 100))
@@ -214,7 +214,7 @@ def table_of_rows(parts: Sequence[tuple[str, Sequence[LayerRow], LayerRow | None
     panels = measures_of([row for _, rows, _ in parts for row in rows])
     groups = []
     for name, rows, whole in parts:
-        most = {panel.name: _standing_out(rows, panel.name) for panel in measures_of(rows)}
+        most = {panel.name: _riskiest_layers(rows, panel.name) for panel in measures_of(rows)}
         lines = [
             {"name": row.layer, "cells": [_cell(row, panel, row in most.get(panel.name, [])) for panel in panels]}
             for row in rows
@@ -225,7 +225,7 @@ def table_of_rows(parts: Sequence[tuple[str, Sequence[LayerRow], LayerRow | None
     return {"heads": [panel.head for panel in panels], "groups": groups}
 
 
-def _standing_out(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
+def _riskiest_layers(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
     """Return the layers that an attack gets most from; none where that is all of them."""
     found = riskiest(rows, name)
     return [] if 1 < len(found) == sum(name in row.readings for row in rows) else found

@@ -100,7 +100,7 @@ def _columns(rows: tuple[Row, ...], theorem: bool) -> list[Column]:
     """
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     known = [
-        Column("judged by", _judged_by),
+        Column("judged by", _say_reading),
         *(column for kind in leak_kinds() for column in kind.numbers(rows)),
         *(column for name in utilities for column in _of_utility(name)),
         Column("privacy budget", lambda row: "; ".join(map(str, row.budgets)) or NOTHING),
@@ -125,10 +125,10 @@ def _is_last(name: str) -> bool:
     return name.startswith(LAST)
 
 
-def _judged_by(row: Row) -> str:
+def _say_reading(row: Row) -> str:
     """Return what a row is judged by, whichever kind of leak it is about, with its name."""
     kind = first_kind(row)
-    return NOTHING if kind is None else kind.judged_by(row)
+    return NOTHING if kind is None else kind.say_reading(row)
 
 
 def _of_utility(name: str) -> list[Column]:
@@ -178,7 +178,7 @@ def _check(record: Record) -> dict[str, object]:
     control = record.cell.purpose == "control"
     leaks = [reading for reading in record.readings if reading.leaks is not None and reading.against != "used"]
     # What the attacks of several reached by themselves is checked, and not told.
-    found = [_found(reading, control) for reading in leaks if not reading.by]
+    found = [_say_check(reading, control) for reading in leaks if not reading.by]
     done = record.status is Status.DONE
     left = record.reading(OBJECTIVE)
     if left is not None and not leaks:
@@ -203,7 +203,7 @@ def _check(record: Record) -> dict[str, object]:
     }
 
 
-def _found(reading: Reading, control: bool) -> str:
+def _say_check(reading: Reading, control: bool) -> str:
     """Say what a check read, on noise beside what guessing gets."""
     quantity = quantity_of(reading.name)
     where = f" of {reading.layer}" if reading.layer else ""

@@ -12,7 +12,7 @@ from torch import Tensor
 from leaktight.core.record import Record
 from leaktight.findings.advice import Advice, advise
 from leaktight.findings.flags import Flag, raise_flags
-from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.summary import AuditSummary, summarise
 from leaktight.plans.plan import Plan
 from leaktight.report.palette import Palette
 
@@ -37,7 +37,7 @@ class Page:
     versions: Mapping[str, str]
     pictures: Pictures
     redact: bool
-    summary: Summary
+    summary: AuditSummary
     flags: tuple[Flag, ...]
     advice: tuple[Advice, ...]
 
@@ -50,7 +50,7 @@ class Page:
         pictures: Pictures,
         redact: bool,
         whole: Sequence[Record] | None = None,
-        summary: Summary | None = None,
+        summary: AuditSummary | None = None,
     ) -> Page:
         """Summarise records, unless that was done, and gather the rest.
 

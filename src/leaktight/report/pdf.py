@@ -9,10 +9,10 @@ from fpdf import FPDF
 
 from leaktight.core.display import count
 from leaktight.findings.kind import Gauge
-from leaktight.findings.summary import Summary
+from leaktight.findings.summary import AuditSummary
 from leaktight.report.earlier import Tell, write_beside
 from leaktight.report.render import page_of
-from leaktight.report.sheet import Group, Line, Sheet
+from leaktight.report.sheet import Sheet, VerdictGroup, VerdictLine
 from leaktight.running.store import Store
 
 _SIZES = (10.0, 9.0, 8.0, 7.0)
@@ -36,7 +36,7 @@ def write_pdf(
     folder: Path,
     out: Path | None = None,
     redact: bool = False,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
     force: bool = False,
     tell: Tell | None = None,
 ) -> Path:
@@ -114,7 +114,7 @@ class _Paper:
         words = "; ".join(f"{word}: {meaning}" for word, meaning in sheet.words.items())
         self._text(f"{words}. No attack that fails shows that none can succeed.", 0.85, _SOFT)
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: VerdictGroup) -> None:
         self._heading(f"{group.heading} ({group.measure})")
         price = f"price ({group.unit})" if group.unit else ""
         self._row(("defence", "leak left", "strongest attack", price, "verdict"), _SOFT)
@@ -124,7 +124,7 @@ class _Paper:
         if left > 0:
             self._text(f"{count(left, 'more setting')} in the report.", 0.9, _SOFT)
 
-    def _line(self, line: Line, price: str) -> None:
+    def _line(self, line: VerdictLine, price: str) -> None:
         top = self.pdf.get_y()
         tone = _TONES.get(line.tone, _SOFT)
         leak = f"{line.leak} ({line.chance})" if line.chance else line.leak

@@ -65,7 +65,7 @@ def pictures_section(page: Page) -> Section | None:
         for strips in blocks_of([j for j in charted if j.scenario == scenario], page.pictures, threshold)
     ]
     graded = bool(blocks)
-    blocks += [[strip] for row in _ungraded(page) if (strip := ungraded_strip(row, page.pictures))]
+    blocks += [[strip] for row in _ungraded_rows(page) if (strip := ungraded_strip(row, page.pictures))]
     if not blocks:
         return None
     values = {"blocks": blocks, "threshold": threshold, "graded": graded}
@@ -98,7 +98,7 @@ def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
     if not gallery or not {"guess", "guess_labels"} <= gallery.keys() or not is_drawable(tuple(gallery["guess"].shape)):
         return None
     labels = gallery["guess_labels"].tolist()
-    made = tuple(
+    tiles = tuple(
         Picture(
             data_address(image),
             f"Image {number + 1}, a guess that nobody graded",
@@ -107,10 +107,10 @@ def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
         )
         for number, image in enumerate(gallery["guess"][:SHOWN])
     )
-    return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", made)
+    return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", tiles)
 
 
-def _ungraded(page: Page) -> list[Row]:
+def _ungraded_rows(page: Page) -> list[Row]:
     """Return the rows that nobody could grade, those first in which the attack explains most."""
     kinds = [kind for kind in leak_kinds() if kind.unjudged]
     rows = [(kind, row) for row in page.summary.rows for kind in kinds if kind.reading(row) is not None]
@@ -165,11 +165,11 @@ def _guesses(
 ) -> tuple[Picture, ...]:
     guessed = shown["guess_labels"].tolist() if "guess_labels" in shown else [-1] * len(guess)
     under = "without defence" if is_undefended(row.defence) else f"under {name_of(row.defence)}"
-    made = []
+    tiles = []
     for number, image in enumerate(guess):
         quality = psnr(image[None].double() / 255, raw[number][None].double() / 255).item()
         likeness = "exact" if torch.equal(image, raw[number]) else f"{quality:.0f} dB"
-        made.append(
+        tiles.append(
             Picture(
                 data_address(image),
                 f"Image {number + 1}, recovered {under}: {likeness}",
@@ -178,4 +178,4 @@ def _guesses(
                 threshold is not None and quality >= threshold,
             )
         )
-    return tuple(made)
+    return tuple(tiles)

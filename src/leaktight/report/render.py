@@ -10,7 +10,7 @@ from leaktight.captures import Captured
 from leaktight.core.record import Record
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.redaction import number_seeds, redact_records, without_seeds
-from leaktight.findings.summary import Summary
+from leaktight.findings.summary import AuditSummary
 from leaktight.plans.plan import Plan
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.earlier import Tell, write_beside
@@ -19,7 +19,7 @@ from leaktight.report.frame import LEAD, Banner, frame
 from leaktight.report.layers import layers_section
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
-from leaktight.report.settings import parameters_section, reproduce_section, threat_section
+from leaktight.report.parameters import parameters_section, reproduce_section, threat_section
 from leaktight.report.tradeoff import tradeoff_section
 from leaktight.running.store import Store
 
@@ -46,7 +46,7 @@ def write_report(
     folder: Path,
     out: Path | None = None,
     redact: bool = False,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
     force: bool = False,
     tell: Tell | None = None,
 ) -> Path:
@@ -76,7 +76,7 @@ def page_of(
     versions: Mapping[str, str],
     gallery: Pictures,
     redact: bool = False,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
 ) -> Page:
     """Return what a report is made from.
 
@@ -102,7 +102,7 @@ def render(
     gallery: Pictures,
     redact: bool = False,
     sections: Sequence[MakeSection] | None = None,
-    summary: Summary | None = None,
+    summary: AuditSummary | None = None,
     lead: str = "",
     banner: Banner | None = None,
 ) -> str:

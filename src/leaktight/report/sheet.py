@@ -39,7 +39,7 @@ _ORDER = ("bounded", "not broken", "reduced", "unknown", "leaks", "refuted", "us
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class VerdictLine:
     """What was found about one defence and one kind of leak.
 
     Args:
@@ -68,7 +68,7 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class VerdictGroup:
     """The defences against one kind of leak in one scenario.
 
     Args:
@@ -81,7 +81,7 @@ class Group:
     heading: str
     measure: str
     unit: str
-    lines: tuple[Line, ...]
+    lines: tuple[VerdictLine, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Sheet:
 
     title: str
     headline: str
-    groups: tuple[Group, ...]
+    groups: tuple[VerdictGroup, ...]
     advice: tuple[Advice, ...]
     doubts: tuple[str, ...]
     more_doubts: int
@@ -145,7 +145,7 @@ def scope_of(page: Page) -> str:
     return f"{capital(', '.join(parts))}{missing}."
 
 
-def _groups(page: Page) -> list[Group]:
+def _groups(page: Page) -> list[VerdictGroup]:
     judgements = page.summary.judgements
     names = scenario_names(page)
     several = len({one.scenario for one in judgements}) > 1
@@ -153,7 +153,7 @@ def _groups(page: Page) -> list[Group]:
     for one in judgements:
         groups.setdefault((one.scenario, one.kind.heading), []).append(one)
     return [
-        Group(
+        VerdictGroup(
             heading=f"{heading}, scenario {scenario} ({names[scenario]})" if several else heading,
             measure=judged[0].kind.measure(judged[0].worst),
             unit=_unit(judged),
@@ -183,9 +183,9 @@ def _place(judgement: Judgement) -> tuple[object, ...]:
     return not is_undefended(judgement.defence), _ORDER.index(word or judgement.status), severity
 
 
-def _line(judgement: Judgement) -> Line:
+def _line(judgement: Judgement) -> VerdictLine:
     kind, reading = judgement.kind, judgement.reading
-    return Line(
+    return VerdictLine(
         name=capital(name_of(judgement.defence)),
         tone=tone_of(judgement),
         word=judgement.status,

@@ -23,7 +23,7 @@ _TABLE = "The numbers are in the table of every number."
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class TradeoffCurve:
     """What a plot joins: one defence at several values of one of its numbers, or at the only one that was measured.
 
     Args:
@@ -44,14 +44,14 @@ class Line:
         return is_undefended(self.rows[0].defence)
 
 
-def lines_of(judged: Sequence[Judgement]) -> list[Line]:
+def lines_of(judged: Sequence[Judgement]) -> list[TradeoffCurve]:
     """Return the lines of a plot.
 
     A number may be swept anywhere in a defence, in a link of a chain or in what a guard applies.
     """
     rows = {judgement.defence.key: judgement.worst for judgement in judged}
     found = [
-        Line(
+        TradeoffCurve(
             sweep.family,
             sweep.field,
             tuple(value for value, _ in sweep.members),
@@ -62,7 +62,7 @@ def lines_of(judged: Sequence[Judgement]) -> list[Line]:
     joined = {row.defence.key for line in found for row in line.rows}
     alone = [judgement.defence for judgement in judged if judgement.defence.key not in joined]
     return found + [
-        Line(
+        TradeoffCurve(
             family_of(defence),
             defence.strength.field.replace("_", " ") if defence.strength else "",
             (strength_of(defence),),
@@ -138,7 +138,7 @@ def _ends(readings: Sequence[Reading], times: float) -> list[float]:
     return [times * value for value in values]
 
 
-def _series(kind: LeakKind, line: Line, palette: Palette, times: float, ticks: bool) -> Series:
+def _series(kind: LeakKind, line: TradeoffCurve, palette: Palette, times: float, ticks: bool) -> Series:
     points = []
     for number, (value, row) in enumerate(zip(line.values, line.rows, strict=True)):
         utility, leak = row.utility, kind.chart_reading(row)
@@ -171,7 +171,7 @@ def _series(kind: LeakKind, line: Line, palette: Palette, times: float, ticks: b
     )
 
 
-def over_strength(kind: LeakKind, line: Line, palette: Palette) -> Chart:
+def over_strength(kind: LeakKind, line: TradeoffCurve, palette: Palette) -> Chart:
     """Return what the strongest attack gets of one kind of defence, from off to strong.
 
     A grey tick is the chance level of each point: another attack may be the strongest at each.
@@ -197,7 +197,7 @@ def over_strength(kind: LeakKind, line: Line, palette: Palette) -> Chart:
     return Chart(x, (panel,), f"{capital(axis.title)} over the {line.field or 'strength'} of {line.name}. {_TABLE}")
 
 
-def swept(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
+def swept(kind: LeakKind, judged: Sequence[Judgement]) -> list[TradeoffCurve]:
     """Return the lines over at least two strengths, each from no defence on, whose points all have the same reading."""
     bare = tuple(j.worst for j in judged if is_undefended(j.defence))[:1]
     lines = [

@@ -145,9 +145,9 @@ class Fingerprints:
         # After what a person's functions load is loaded.
         every = list(_walk((scenario, *values)))
         code = _code(every)
-        modules = (*(module for module, _ in code), *(made.__module__ for made in content.classes))
+        modules = (*(module for module, _ in code), *(part.__module__ for part in content.classes))
         files = self._of_files(frozenset((*through, *modules)), alone)
-        reached = self._of_reach(frozenset((*content.classes, *(made for _, made in code))))
+        reached = self._of_reach(frozenset((*content.classes, *(definition for _, definition in code))))
         return {
             **files,
             **{name: digest(files[name], text) if name in files else text for name, text in reached.items()},
@@ -214,8 +214,8 @@ def _code(values: Iterable[Value]) -> list[tuple[str, Any]]:
         found.append((type(value).__module__, type(value)))
         for reference in references(value):
             own = load_object(reference)
-            made = own if inspect.isroutine(own) or inspect.isclass(own) else type(own)
-            found += [(reference.partition(":")[0], made), (str(made.__module__), made)]
+            definition = own if inspect.isroutine(own) or inspect.isclass(own) else type(own)
+            found += [(reference.partition(":")[0], definition), (str(definition.__module__), definition)]
     return found
 
 

@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Reconstruction, Samples
+from leaktight.core.attack import GuessedSamples, Reconstruction
 from leaktight.core.errors import LeaktightError
 from leaktight.core.probe import Finding
 from leaktight.core.tensor_file import DamagedTensors, load_tensors
@@ -39,7 +39,7 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
         shown: at most how many examples.
     """
     guess = finding.guess
-    if isinstance(guess, Samples):
+    if isinstance(guess, GuessedSamples):
         return _sample_gallery(guess, finding, shown)
     if isinstance(guess, Reconstruction) and not finding.truth:
         return _alone(guess, shown)
@@ -72,7 +72,7 @@ def _alone(guess: Reconstruction, shown: int) -> Gallery:
     return {"guess": _plain(inputs.cpu()), "guess_labels": _plain(labels.cpu())}
 
 
-def _sample_gallery(guess: Samples, finding: Finding, shown: int) -> Gallery:
+def _sample_gallery(guess: GuessedSamples, finding: Finding, shown: int) -> Gallery:
     """Return examples of the class that the attacked parties hold, and what the attacker made up.
 
     The latter is from some rounds and from the end.

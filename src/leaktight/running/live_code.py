@@ -149,18 +149,18 @@ class _Walk:
         for name in sorted((names.attributes | names.read) & vars(module).keys()):
             self._global(module.__name__, name, vars(module)[name], names, certain)
 
-    def _class(self, made: type, certain: bool) -> None:
-        module, name = str(made.__module__), made.__qualname__
+    def _class(self, owner: type, certain: bool) -> None:
+        module, name = str(owner.__module__), owner.__qualname__
         if not self._is_own(module):
             # Somebody may have put a function of their own into a class of Leaktight.
-            for value in vars(made).values() if is_ours(module) else ():
+            for value in vars(owner).values() if is_ours(module) else ():
                 for function in functions_in(value):
                     if self._is_own(str(function.__globals__.get("__name__", ""))):
                         self._visit(function, certain)
             return
         if is_typed(module):
-            self._add(module, name, f"{name} of {[base.__qualname__ for base in made.__bases__]}")
-        for member, value in sorted(vars(made).items()):
+            self._add(module, name, f"{name} of {[base.__qualname__ for base in owner.__bases__]}")
+        for member, value in sorted(vars(owner).items()):
             if is_typed(module):
                 functions = [function.__qualname__ for function in functions_in(value)]
                 self._add(module, name, f"{name}.{member} is {functions}")

@@ -219,10 +219,10 @@ class _Scheduler:
         Returns:
             For each of them what changed, and the cells that are to be computed.
         """
-        settled = {key: made for key, made in self._store.settled_digests().items() if key in planned}
-        outdated = {key: made for key, made in settled.items() if made != self._fingerprints[key].digest}
-        before = {made: self._store.fingerprint(made) for made in set(outdated.values())}
-        changes = [self._fingerprints[key].changes(before[made]) for key, made in outdated.items()]
+        settled = {key: digest for key, digest in self._store.settled_digests().items() if key in planned}
+        outdated = {key: digest for key, digest in settled.items() if digest != self._fingerprints[key].digest}
+        before = {digest: self._store.fingerprint(digest) for digest in set(outdated.values())}
+        changes = [self._fingerprints[key].changes(before[digest]) for key, digest in outdated.items()]
         if outdated:
             self._store.forget(outdated)
         self._kept = len(settled) - len(outdated)
@@ -237,7 +237,9 @@ class _Scheduler:
         if not cells:
             before = [(spec, self._training_cache.find_outdated(spec)) for spec in specs]
             changes = [
-                self._training_cache.fingerprint(spec).changes(made) for spec, made in before if made is not None
+                self._training_cache.fingerprint(spec).changes(earlier)
+                for spec, earlier in before
+                if earlier is not None
             ]
             share = f"{len(changes)} of {count(len(specs), 'training run')}"
         if changes:

@@ -111,10 +111,10 @@ class Store:
             pictures: its gallery, encoded.
             fingerprint: what it was made from.
         """
-        made = fingerprint or Fingerprint()
-        row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), made.digest, self._versions)
+        source = fingerprint or Fingerprint()
+        row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), source.digest, self._versions)
         with explain_errors(self.folder / STORE_FILE), self._transaction():
-            parts = made.digest, json.dumps(dict(made.parts))
+            parts = source.digest, json.dumps(dict(source.parts))
             self._connection.execute("INSERT OR REPLACE INTO fingerprints VALUES (?, ?)", parts)
             whole = (*row, digest(*row), pictures, digest(pictures))
             self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", whole)
@@ -122,16 +122,16 @@ class Store:
     def settled_digests(self) -> dict[str, str]:
         """Return the digest of the fingerprint of every cell that was done or refused, by its key."""
         ended = (Status.DONE, Status.REFUSED)
-        return {key: made for key, status, _, made, _ in self._read_rows("cells") if status in ended}
+        return {key: settled for key, status, _, settled, _ in self._read_rows("cells") if status in ended}
 
-    def fingerprint(self, made: str) -> Fingerprint:
+    def fingerprint(self, wanted: str) -> Fingerprint:
         """Return the fingerprint with a digest; one without parts if it is not known."""
-        rows = self._rows("SELECT CAST(parts AS BLOB) FROM fingerprints WHERE digest = ?", made)
+        rows = self._rows("SELECT CAST(parts AS BLOB) FROM fingerprints WHERE digest = ?", wanted)
         try:
             found = Fingerprint(json.loads(rows[0][0]) if rows else {})
         except ValueError:
             return Fingerprint()
-        return found if found.digest == made else Fingerprint()
+        return found if found.digest == wanted else Fingerprint()
 
     def remove_damaged(self) -> list[str]:
         """Remove every cell whose record or pictures are not what was written, and return their keys."""

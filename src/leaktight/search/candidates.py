@@ -14,7 +14,7 @@ Indices = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Candidate:
+class CandidatePolicy:
     """One sequence of functions.
 
     Args:
@@ -40,10 +40,10 @@ def canonical(indices: Indices) -> Indices:
     return tuple(same_as(index) for index in indices if not LIBRARY[index].identity)
 
 
-def candidate(text: str) -> Candidate:
+def candidate(text: str) -> CandidatePolicy:
     """Return the candidate that a text like `3-1-7` writes down."""
     indices = tuple(map(int, text.split("-")))
-    return Candidate(indices, canonical(indices))
+    return CandidatePolicy(indices, canonical(indices))
 
 
 def draw(library: Sequence[int], functions: int, rng: Stream) -> Indices:
@@ -63,7 +63,7 @@ def draw(library: Sequence[int], functions: int, rng: Stream) -> Indices:
     return tuple(found)
 
 
-def draw_candidates(count: int, library: Sequence[int], functions: int, rng: Stream) -> tuple[Candidate, ...]:
+def draw_candidates(count: int, library: Sequence[int], functions: int, rng: Stream) -> tuple[CandidatePolicy, ...]:
     """Draw policies, and return one candidate for all that do the same.
 
     The first of them stands for all. One that does nothing is left out.
@@ -80,16 +80,18 @@ def draw_candidates(count: int, library: Sequence[int], functions: int, rng: Str
         >>> [str(one) for one in draw_candidates(4, library, 1, stream(0, "candidates"))]
         ['0']
     """
-    found: dict[Indices, Candidate] = {}
+    found: dict[Indices, CandidatePolicy] = {}
     for _ in range(count):
         indices = draw(library, functions, rng)
         acts = canonical(indices)
         if acts:
-            found.setdefault(acts, Candidate(indices, acts))
+            found.setdefault(acts, CandidatePolicy(indices, acts))
     return tuple(found.values())
 
 
-def choose(ranked: Iterable[Candidate], count: int, first: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
+def choose(
+    ranked: Iterable[CandidatePolicy], count: int, first: Sequence[CandidatePolicy] = ()
+) -> tuple[CandidatePolicy, ...]:
     """Return the first candidates of a ranking that share no function with one taken before.
 
     If there are too few, fewer are returned.

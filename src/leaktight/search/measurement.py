@@ -10,7 +10,7 @@ from torch import Tensor
 from leaktight.core.errors import LeaktightError
 from leaktight.running.scheduler import Step
 from leaktight.running.worker_pool import WorkerPool
-from leaktight.search.candidates import Candidate, Indices
+from leaktight.search.candidates import CandidatePolicy, Indices
 from leaktight.search.journal import Journal
 from leaktight.search.score_task import ImageScores, ScoreTask, blocks
 
@@ -41,7 +41,7 @@ class Measurement:
         self._done = 0
         self.image_scores = 0
 
-    def privacy(self, candidates: Sequence[Candidate], start: int, stop: int) -> dict[Candidate, Tensor]:
+    def privacy(self, candidates: Sequence[CandidatePolicy], start: int, stop: int) -> dict[CandidatePolicy, Tensor]:
         """Return the privacy scores of candidates on some of the images, all of one of the `blocks`."""
         text = f"privacy of {len(candidates)} policies, images {start + 1} to {stop} of {self._images}"
         self.image_scores += len(candidates) * (stop - start)
@@ -49,7 +49,7 @@ class Measurement:
         self._score(list(tasks.values()), text, self._later(len(candidates), stop))
         return {candidate: self._read_scores(task) for candidate, task in tasks.items()}
 
-    def accuracy(self, candidates: Sequence[Candidate]) -> list[float]:
+    def accuracy(self, candidates: Sequence[CandidatePolicy]) -> list[float]:
         """Return the accuracy score of each candidate, the mean over batches."""
         tasks = [ScoreTask("accuracy", 0, self._images, candidate.acts) for candidate in candidates]
         self._score(tasks, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))

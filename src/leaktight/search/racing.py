@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from leaktight.search.candidates import Candidate, choose
+from leaktight.search.candidates import CandidatePolicy, choose
 from leaktight.search.score_task import blocks
 
 LEVEL = 0.99
@@ -20,12 +20,12 @@ LEVEL = 0.99
 KEPT = 0.5
 """The share of candidates that stays in the race after each part of the images, at most."""
 
-Scores = dict[Candidate, Tensor]
-Privacy = Callable[[Sequence[Candidate], int, int], Scores]
+Scores = dict[CandidatePolicy, Tensor]
+Privacy = Callable[[Sequence[CandidatePolicy], int, int], Scores]
 """(candidates, first image, image after the last) to the privacy scores of these images."""
 
 
-def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Privacy, least: int = 0) -> Scores:
+def race(candidates: Sequence[CandidatePolicy], count: int, images: int, privacy: Privacy, least: int = 0) -> Scores:
     """Return the scores on all images of the candidates that were not dropped before.
 
     The choice from them is nearly as good as the choice from all: see `survivors` for who is dropped. On a small
@@ -72,7 +72,7 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
     return _complete(found, dropped, count, images, privacy)
 
 
-def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> Scores:
+def exhaust(candidates: Sequence[CandidatePolicy], images: int, privacy: Privacy) -> Scores:
     """Return the scores of all candidates on all images.
 
     Args:
@@ -98,7 +98,7 @@ def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> S
     return {one: torch.cat([part[one] for part in parts]).double() for one in candidates}
 
 
-def survivors(scores: Mapping[Candidate, Tensor], count: int, least: int = 0) -> list[Candidate]:
+def survivors(scores: Mapping[CandidatePolicy, Tensor], count: int, least: int = 0) -> list[CandidatePolicy]:
     r"""Return the candidates that stay in the race, best first.
 
     All were scored on the same m images, so that the difference \(d\) of two candidates is measured image by image: one
@@ -142,7 +142,7 @@ def _complete(found: Scores, dropped: Scores, count: int, images: int, privacy: 
     return found
 
 
-def by_mean(scores: Mapping[Candidate, Tensor]) -> list[Candidate]:
+def by_mean(scores: Mapping[CandidatePolicy, Tensor]) -> list[CandidatePolicy]:
     """Return candidates by their mean score, lowest first; equal ones in the order of their functions."""
     return sorted(scores, key=lambda one: (scores[one].mean().item(), one.acts))
 

@@ -23,7 +23,7 @@ from leaktight.running.processes import start_pool
 from leaktight.running.scheduler import Step
 from leaktight.running.store import lock_file
 from leaktight.running.worker_pool import Workers
-from leaktight.search.candidates import Candidate, Indices, choose, draw_candidates
+from leaktight.search.candidates import CandidatePolicy, Indices, choose, draw_candidates
 from leaktight.search.journal import Journal
 from leaktight.search.material import material, semi_train
 from leaktight.search.measurement import Measurement, Progress
@@ -32,7 +32,7 @@ from leaktight.search.racing import Scores, by_mean, exhaust, race
 from leaktight.search.result import Result, Scored
 from leaktight.search.score_worker import search_setup
 from leaktight.search.settings import Search
-from leaktight.search.trial import Trial, choose_by_trial
+from leaktight.search.trial import BriefTraining, choose_by_trial
 from leaktight.search.validity import doubts
 from leaktight.statistics.interval import bootstrap
 
@@ -69,7 +69,7 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
     Factory.start_run()
     with one_thread(), contextlib.ExitStack() as stack:
         material(settings)  # what is wrong with the data is said before the long part
-        key, fingerprint = _scoring(settings).key, _fingerprint(settings)
+        key, fingerprint = _scoring_settings(settings).key, _fingerprint(settings)
         private_folder(folder)
         stack.enter_context(contextlib.closing(lock_file(folder / LOCK)))
         _train(settings, folder / MODEL, f"{key}-{fingerprint.digest}", progress)
@@ -80,7 +80,7 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
     return result
 
 
-def _scoring(settings: Search) -> Search:
+def _scoring_settings(settings: Search) -> Search:
     """Return the settings that decide scores: data, network and how they are measured, not what is chosen from."""
     return Search.model_validate({name: value for name, value in settings.to_dict().items() if name not in _CHOICE})
 
@@ -123,9 +123,9 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     """Draw candidates until enough can be chosen, and return the choice."""
     plain, batches = measure.score_plain()
     base = batches.mean().item()
-    candidates: dict[Indices, Candidate] = {}
-    best: tuple[Candidate, ...] = ()
-    trials: dict[Indices, Trial] = {}
+    candidates: dict[Indices, CandidatePolicy] = {}
+    best: tuple[CandidatePolicy, ...] = ()
+    trials: dict[Indices, BriefTraining] = {}
     for number in range(DRAWS):
         rng = stream(settings.seed, "search", "candidates", number)
         for one in draw_candidates(settings.candidates, settings.library, settings.functions, rng):
@@ -165,7 +165,7 @@ def _cost_clause(settings: Search) -> str:
     return f", and costs at most {settings.loss:.0%} of accuracy in brief training" if settings.trained else ""
 
 
-def _scores(settings: Search, passed: Sequence[Candidate], measure: Measurement) -> Scores:
+def _scores(settings: Search, passed: Sequence[CandidatePolicy], measure: Measurement) -> Scores:
     if not passed:
         return {}
     if settings.method == "random":
@@ -173,7 +173,7 @@ def _scores(settings: Search, passed: Sequence[Candidate], measure: Measurement)
     return race(passed, settings.policies, settings.images, measure.privacy, settings.trained)
 
 
-def _score(settings: Search, policy: str, each: Tensor, accuracy: float, trial: Trial | None) -> Scored:
+def _score(settings: Search, policy: str, each: Tensor, accuracy: float, trial: BriefTraining | None) -> Scored:
     interval = bootstrap(each, stream(settings.seed, "search", "interval", policy))
     scored = Scored(policy, torch.mean(each).item(), interval, accuracy)
     if trial is None:

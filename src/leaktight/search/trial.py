@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from leaktight.search.candidates import Candidate, Indices, choose
+from leaktight.search.candidates import CandidatePolicy, Indices, choose
 from leaktight.search.measurement import Measurement
 from leaktight.search.settings import Search
 from leaktight.statistics.interval import Interval
@@ -18,7 +18,7 @@ GROUPS = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Trial:
+class BriefTraining:
     """What a model learned from changed images in a brief training run.
 
     Args:
@@ -33,8 +33,8 @@ class Trial:
 
 
 def choose_by_trial(
-    search: Search, ranked: Sequence[Candidate], measure: Measurement
-) -> tuple[tuple[Candidate, ...], dict[Indices, Trial]]:
+    search: Search, ranked: Sequence[CandidatePolicy], measure: Measurement
+) -> tuple[tuple[CandidatePolicy, ...], dict[Indices, BriefTraining]]:
     """Return the most private candidates that keep the accuracy and share no function, and all trials.
 
     Candidates are tried in groups, the most private first, until enough of them can be chosen; after four groups fewer
@@ -49,8 +49,8 @@ def choose_by_trial(
         return choose(ranked, search.policies), {}
     nothing: Indices = ()
     [plain] = measure.learn([nothing])
-    trials = {nothing: Trial(plain.mean().item(), None)}
-    best: tuple[Candidate, ...] = ()
+    trials = {nothing: BriefTraining(plain.mean().item(), None)}
+    best: tuple[CandidatePolicy, ...] = ()
     for start in range(0, min(len(ranked), GROUPS * search.trained), search.trained):
         group = ranked[start : start + search.trained]
         for one, hits in zip(group, measure.learn([one.acts for one in group]), strict=True):
@@ -62,10 +62,10 @@ def choose_by_trial(
     return best, trials
 
 
-def _compare(plain: Tensor, hits: Tensor) -> Trial:
+def _compare(plain: Tensor, hits: Tensor) -> BriefTraining:
     cost, interval = paired_difference(plain, hits)
-    return Trial(hits.mean().item(), cost, interval)
+    return BriefTraining(hits.mean().item(), cost, interval)
 
 
-def _is_affordable(trial: Trial | None, loss: float) -> bool:
+def _is_affordable(trial: BriefTraining | None, loss: float) -> bool:
     return trial is not None and trial.cost is not None and trial.cost <= loss

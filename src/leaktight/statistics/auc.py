@@ -11,6 +11,9 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 from leaktight.statistics.interval import Interval
 
+GUESSING = 0.5
+"""The AUC of scores that know nothing."""
+
 
 def auc(scores: Tensor, positive: Tensor) -> float:
     r"""Return the area under the ROC curve: the chance that a positive scores above a negative, a tie counting half.

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from leaktight.core.attack import (
     Attack,
-    BatchStatistics,
     Ensemble,
     Guess,
-    Labels,
+    GuessedLabels,
+    GuessedSamples,
+    GuessedStatistics,
     PropertyScores,
     Reconstruction,
-    Samples,
 )
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
@@ -105,10 +105,10 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
         first = first.answer
     speaks = {
         Reconstruction: {"inputs", "labels"},
-        Labels: {"labels"},
+        GuessedLabels: {"labels"},
         PropertyScores: {"property"},
-        Samples: {"samples"},
-        BatchStatistics: {"statistics"},
+        GuessedSamples: {"samples"},
+        GuessedStatistics: {"statistics"},
     }
     claimed = speaks.get(type(first), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(first).__name__} speaks of.")

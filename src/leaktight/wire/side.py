@@ -25,7 +25,7 @@ from leaktight.learning.boundary import require_placeable
 from leaktight.learning.checkpoint import write_checkpoint
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
-from leaktight.learning.order import Order
+from leaktight.learning.order import BatchOrder
 from leaktight.wire.checkpoints import Checkpoints
 from leaktight.wire.compression import size
 from leaktight.wire.connection import Connection
@@ -88,7 +88,7 @@ class Side(abc.ABC):
         self.settings, self.common, self.on_step = settings, settings.agreement, on_step
         self.peer = other_role(self.role)
         self.data = settings.load_data(self.role)
-        self.order = Order(len(self.data.train), self.common.batch_size, seed_of(self.common.seed, "order"))
+        self.order = BatchOrder(len(self.data.train), self.common.batch_size, seed_of(self.common.seed, "order"))
         path = Path(settings.wire.checkpoint).expanduser()
         self.checkpoints = Checkpoints(path)
         self.device = device_of(self.common.device)

@@ -1,4 +1,4 @@
-"""Settings in words: name, range and default of every field of a value."""
+"""The table of settings that `explain` prints: name, range and default of every field of a value."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NARROW, _USUAL = 24, 36
 _LIMITS = {annotated_types.Ge: "ge", annotated_types.Gt: "gt", annotated_types.Le: "le", annotated_types.Lt: "lt"}
 
 
-def settings(made: type[Registered], value: Registered | None = None, width: int = 100) -> list[str]:
+def settings(part: type[Registered], value: Registered | None = None, width: int = 100) -> list[str]:
     """Return a table of the settings of a class: names, what they must be, and defaults or values of an instance.
 
     Args:
-        made: the class.
+        part: the class.
         value: the instance; None for defaults.
         width: how wide the table is at most, if names and words allow it.
 
@@ -39,7 +39,7 @@ def settings(made: type[Registered], value: Registered | None = None, width: int
     """
     rows = [
         (name, must_be(field), show_value(field, value, name))
-        for name, field in made.model_fields.items()
+        for name, field in part.model_fields.items()
         if name != "kind"
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]

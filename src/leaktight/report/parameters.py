@@ -1,4 +1,4 @@
-"""Settings: who attacks and what they know, every parameter of every cell, and how to run it again."""
+"""Parameters: who attacks and what they know, every parameter of every cell, and how to run it again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from leaktight.core.defence import Defence, is_undefended, links
 from leaktight.core.display import capital, join_words
 from leaktight.core.probe import Attempt, Probe, attack_of
 from leaktight.core.record import Cell
+from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
 from leaktight.findings.adaptation import models_defence
 from leaktight.findings.display import family_of, gist, label_of, name_of
 from leaktight.findings.redaction import without_places
-from leaktight.findings.threats import SOURCE, letter_of_probe
-from leaktight.learning import Federated
+from leaktight.findings.threats import SOURCE, letter_of_probe, name_of_seat
 from leaktight.report.page import Page, Section
 from leaktight.report.sheet import scenario_name
 
@@ -33,19 +33,13 @@ KNOWN = {
 }
 ALWAYS = "how many examples are behind each message"
 SEATS = {
-    "server": "the server: it follows the protocol and reads every message that is sent to it",
-    "feature-party": "the feature party: it follows the protocol, has no labels, and reads the gradients that it gets "
-    "for its own examples",
-    "label-party": "the label party: it follows the protocol and reads the activations that it is sent",
-    "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
+    "server": "it follows the protocol and reads every message that is sent to it",
+    "feature-party": "it follows the protocol, has no labels, and reads the gradients sent to it for its own examples",
+    "label-party": "it follows the protocol and reads the activations that it is sent",
+    "wire": "it changes nothing and reads every message that anyone sends",
 }
-WANTS = {
-    "inputs": "rebuild the examples",
-    "labels": "read off the labels",
-    "scores": "tell examples apart",
-    "property": "tell a private property",
-    "samples": "make pictures of a class that only others hold",
-}
+"""What whoever sits there does; a participant does what `PARTICIPANT` says."""
+PARTICIPANT = "it takes part and reads the messages of its own exchange"
 
 
 def threat_section(page: Page) -> Section:
@@ -57,30 +51,28 @@ def threat_section(page: Page) -> Section:
             active = probe.attack.active
             group = groups.setdefault(
                 (probe.threat.key, active),
-                {"words": in_words(probe.threat, known_in(page), active), "letters": {}, "attacks": {}},
+                {"words": in_words(probe.threat, knowable(page), active), "letters": {}, "attacks": {}},
             )
             group["letters"] |= {str(letter): None} if (letter := letter_of_probe(probe)) else {}
             group["attacks"].setdefault(label_of(record.cell), _attack(probe, [r.cell.defence for r in page.records]))
-    values = {"threats": list(groups.values()), "source": SOURCE, "open": left_open(page)}
+    values = {"threats": list(groups.values()), "source": SOURCE, "open": open_by_design(page)}
     return Section("threat", "Who attacks, and what they know", "threat.html", values)
 
 
-def left_open(page: Page) -> dict[str, tuple[str, ...]]:
+def open_by_design(page: Page) -> dict[str, tuple[str, ...]]:
     """Return for each defence of an audit what it leaves open by design, whatever was measured here."""
     used = {link.kind: link for record in page.records for link in links(record.cell.defence)}
     return {capital(type(link).title or kind): link.leaves_open for kind, link in used.items() if link.leaves_open}
 
 
-def known_in(page: Page) -> frozenset[Knows]:
+def knowable(page: Page) -> frozenset[Knows]:
     """Return what an attacker of this audit could know: what the audit has not, nobody can be denied."""
     probes = [record.cell.probe for record in page.records]
     granted = {known for probe in probes if isinstance(probe, Attempt) for known in probe.threat.knows}
-    kinds = {link.kind for record in page.records for link in links(record.cell.defence)}
-    federated = any(isinstance(record.cell.scenario, Federated) for record in page.records)
+    parts: list[Scenario | Defence] = [record.cell.scenario for record in page.records]
+    parts += [link for record in page.records for link in links(record.cell.defence)]
     usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
-    usual |= {Knows.KEYS} if "class_keys" in kinds else set()
-    usual |= {Knows.LOCAL_STEPS} if federated else set()
-    return frozenset(granted | usual)
+    return frozenset(granted | usual).union(*(part.knowable for part in parts))
 
 
 def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), active: bool = False) -> dict[str, Any]:
@@ -96,21 +88,19 @@ def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), ac
         'the participant client-2: it takes part and reads the messages of its own exchange'
     """
     granted = threat.knows | ({Knows.DEFENCE} if active else frozenset())
-    other = f"the participant {threat.seat}: it takes part and reads the messages of its own exchange"
     return {
-        "seat": SEATS.get(threat.seat, other),
+        "seat": f"{name_of_seat(threat.seat)}: {SEATS.get(threat.seat, PARTICIPANT)}",
         "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted)],
         "withheld": [words for one, words in KNOWN.items() if one in known - granted],
     }
 
 
 def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
-    """Return what an attack is and wants, and which of these defences it models."""
+    """Return what an attack is and its goals, and which of these defences it models."""
     attack = attack_of(probe)
     if attack is None:
-        return {"gist": gist(probe), "wants": [], "models": "", "defended": False, "changed": ""}
-    wants = [words for claim, words in WANTS.items() if claim in attack.claims]
-    wants += [f"here {attack.aim}"] if attack.aim else []
+        return {"gist": gist(probe), "goals": [], "models": "", "defended": False, "changed": ""}
+    goals = [*attack.goals, *([f"here {attack.aim}"] if attack.aim else [])]
     models = dict.fromkeys(
         family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
     )
@@ -118,7 +108,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     defended = not all(map(is_undefended, defences))
     return {
         "gist": gist(attack),
-        "wants": wants,
+        "goals": goals,
         "models": models_words,
         "defended": defended,
         "changed": changed_settings(attack),

@@ -6,7 +6,7 @@ from flwr.app import ConfigRecord
 
 from leaktight.core.errors import InvalidValue
 from leaktight.flower import describe_training
-from leaktight.flower.settings import read_settings
+from leaktight.flower.training_settings import read_settings
 
 WEIGHTS = [torch.nn.Parameter(torch.zeros(2))]
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from leaktight.papers import Order, Records, Tables
 from leaktight.papers.layer_leakage import FLAGS, INTERVALS, PAPER
-from leaktight.papers.layer_leakage.audits import audit_name
 from leaktight.papers.layer_leakage.inversion import SINGLE
 from leaktight.papers.layer_leakage.layers import SPREAD
 from leaktight.papers.layer_leakage.scales import Study, study_of

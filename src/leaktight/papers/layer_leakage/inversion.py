@@ -24,8 +24,8 @@ AUDIT = "inversion"
 ERROR, MORE = "rmse_relative", "more"
 SINGLE = (
     "The gradient of the first layer has fewer numbers than an image has pixels, so that by itself it cannot determine "
-    "one; compare the columns `numbers` and `pixels` of the table `inversion`. `more` is by how much the error is above "
-    "that of the first layer alone, or of the same layers with the first, on the same images of each seed."
+    "one; compare the columns `numbers` and `pixels` of the table `inversion`. `more` is by how much the error is "
+    "above that of the first layer alone, or of the same layers with the first, on the same images of each seed."
 )
 PUBLISHED = claims(
     ("The gradient of the first layer tends to be the most important for a reconstruction.", "9.2, Fig. 10")

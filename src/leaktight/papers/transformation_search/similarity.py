@@ -35,9 +35,7 @@ def rows(study: Study, records: Records) -> list[Row]:
         for name, defence in three_defences(study).items()
     }
     return [
-        row
-        for name, own in runs.items()
-        for row in _rows({**place_of(study.focus), "policy": name}, own, runs[NONE])
+        row for name, own in runs.items() for row in _rows({**place_of(study.focus), "policy": name}, own, runs[NONE])
     ]
 
 

@@ -72,9 +72,10 @@ def _audit(study: Study) -> str:
 def _rows(place: Row, runs: Records, plain: Records) -> list[Row]:
     """Return a row for each moment, over training runs, beside those without a policy."""
     starts = {reading.name for record in runs for reading in record.readings if reading.name.startswith(AFTER)}
-    rows: list[Row] = []
-    for rounds in sorted(int(name.removeprefix(AFTER)) for name in starts):
-        rows.append({**place, "rounds": rounds, **_columns(runs, plain, f"_after_{rounds}", CURVES)})
+    rows: list[Row] = [
+        {**place, "rounds": rounds, **_columns(runs, plain, f"_after_{rounds}", CURVES)}
+        for rounds in sorted(int(name.removeprefix(AFTER)) for name in starts)
+    ]
     ended = {cast("Federated", record.cell.scenario).rounds for record in runs}
     # At the end there is the accuracy of the whole training run alone.
     return rows + [{**place, "rounds": rounds, **_columns(runs, plain, "", CURVES[:1])} for rounds in ended]

@@ -28,7 +28,10 @@ def test_a_blind_attacker_meets_every_defence(plans: Plans, attacks: Callable[..
     kinds = [type(defence) for defence in plan.defences]
     assert kinds == [ClassKeys, ClassKeys, GaussianNoise, TopK, Polarization]
     [attack] = attacks(plans, "digits-guessed-0").values()
-    assert attack.class_key == "random"
+    assert (attack.class_key, attack.controls) == ("random", 0)
+    assert {one.controls for one in attacks(plans, "digits-known-0").values()} == {0}
+    # Only who estimates a key is compared with a random one in the same training run.
+    assert {one.controls for one in attacks(plans, "digits-estimated-0").values()} == {1}
 
 
 def test_each_seed_attacks_the_next_class(

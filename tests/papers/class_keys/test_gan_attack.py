@@ -56,7 +56,7 @@ def test_keys_are_estimated_for_the_same_victims(plans: Plans, attacks: Callable
     estimated = plans["digits-estimated-1"]
     [attack] = attacks(plans, "digits-estimated-1").values()
     [guess] = attacks(plans, "digits-guessed-1").values()
-    assert attack == guess.model_copy(update={"class_key": "estimated"})
+    assert attack == guess.model_copy(update={"class_key": "estimated", "controls": 1})
     assert guess.class_key == "random"
     assert estimated.grid == plans["digits-guessed-1"].grid
     assert estimated.defences == (ClassKeys(dimensions=4096),)

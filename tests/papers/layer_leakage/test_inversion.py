@@ -6,10 +6,11 @@ import pytest
 
 from leaktight.attacks import GradientMatching
 from leaktight.core.probe import Attempt
+from leaktight.core.record import Cell, Record
 from leaktight.learning import Federated
 from leaktight.models import DeepDLNet
-from leaktight.papers import Check, Row, Tables
-from leaktight.papers.layer_leakage.inversion import span
+from leaktight.papers import Check, Records, Row, Tables
+from leaktight.papers.layer_leakage.inversion import rows, span
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import number, rows_where
@@ -19,12 +20,33 @@ def test_the_first_layer_must_be_best_alone_and_missed_in_sets(
     tables: Tables, find_check: Callable[..., Check]
 ) -> None:
     alone = find_check("rMSE(best other layer alone) - rMSE(first layer alone)")
-    assert alone.value == pytest.approx(0.2)
-    assert (alone.low, alone.high) == pytest.approx((0.2 - 0.05 * 2**0.5, 0.2 + 0.05 * 2**0.5))
+    # Every seed was answered alike, on the same images.
+    assert (alone.value, alone.low, alone.high) == pytest.approx((0.2, 0.2, 0.2))
     assert find_check("rMSE(layers 2-4) - rMSE(layers 1-4)").value == pytest.approx(0.3)
     assert find_check("rMSE(layers 2-8) - rMSE(layers 1-8)").value == pytest.approx(0.3)
-    rows_where(tables["inversion"], layers="5")[0]["rmse_relative"] = 0.7
+    rows_where(tables["inversion"], layers="5")[0] |= {"more": -0.1, "more_low": -0.2, "more_high": -0.05}
     assert not find_check("rMSE(best other layer alone)").holds
+
+
+def test_errors_are_compared_on_the_same_images_of_each_seed(
+    study: Study, plans: Plans, answer: Callable[[Cell], Record]
+) -> None:
+    def harder(cell: Cell) -> Record:
+        """Answer with larger errors for each further seed: the first layer loses as much as any other."""
+        found = answer(cell)
+        more = cell.seed - study.seed
+        return found.model_copy(
+            update={"readings": tuple(one.model_copy(update={"value": one.value + more}) for one in found.readings)}
+        )
+
+    cells = [cell for cell in plans["inversion"].cells() if cell.purpose == "measure"]
+    found = rows(study, Records({"inversion": [harder(cell) for cell in cells]}))
+    [five] = rows_where(found, layers="5")
+    assert number(five, "rmse_relative") == pytest.approx(2.0)
+    width = [abs((number(five, f"{name}_high") or 0) - (number(five, name) or 0)) for name in ("rmse_relative", "more")]
+    assert width[0] > 1
+    assert width[1] == pytest.approx(0)
+    assert [row["more"] for row in found if row["layers"] in ("1", "1-2", "1-4")] == [None] * 3
 
 
 def test_inversion_matches_some_layers_of_one_gradient(plans: Plans, study: Study) -> None:
@@ -32,7 +54,8 @@ def test_inversion_matches_some_layers_of_one_gradient(plans: Plans, study: Stud
     [scenario] = plan.scenarios.values()
     assert isinstance(scenario, Federated)
     assert (scenario.rounds, scenario.normalise, scenario.model) == (0, False, DeepDLNet())
-    assert (plan.grid.batch_sizes, plan.grid.victims, plan.grid.stages) == ((1,), 6, ("initial",))
+    assert (plan.grid.batch_sizes, plan.grid.victims, plan.grid.stages) == ((1,), 4, ("initial",))
+    assert plan.grid.seeds == (5, 6, 7)
     assert len(plan.probes) == len(study.inversion.sets) == 13
     probe = plan.probes["layers 2-4"]
     assert isinstance(probe, Attempt)
@@ -59,4 +82,4 @@ def test_inversion_says_how_many_numbers_there_are(tables: Tables, only: Callabl
     assert whole["numbers"] == 912 + 6 * 3612 + 6 * 192 + 6
     assert first["pixels"] == 768
     assert (number(first, "rmse_relative"), number(first, "psnr")) == pytest.approx((0.8, 12.5))
-    assert number(whole, "rmse_relative_low") == pytest.approx(0.05)
+    assert number(whole, "rmse_relative_low") == pytest.approx(0.1)

@@ -120,6 +120,7 @@ def test_steps_keep_every_part_and_cut_what_is_counted(scale: str, sets: str) ->
     for name in ("subjects", "properties", "tasks"):
         assert [one.private for one in getattr(cut, name)] == [one.private for one in getattr(whole, name)]
     assert cut.inversion.sets == whole.inversion.sets
+    assert {plan.grid.seeds for plan in PAPER.plans(cut).values()} == {(0,)}
     assert (cut.inversion.iterations, cut.seeds, cut.few, cut.repeats, cut.gradients, cut.moments) == (
         1,
         1,

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.strongest import Strongest
 from leaktight.core.probe import Attempt
+from leaktight.core.record import Cell, Record, Status
 from leaktight.core.threat import Knows
 from leaktight.defences import LaplaceNoise
 from leaktight.defences.polarization import Polarization
@@ -11,10 +16,13 @@ from leaktight.learning import Adam, Federated, FedSGD, RoundRobin
 from leaktight.metrics import RelativeRMSE
 from leaktight.metrics.tracing import TracingDistance
 from leaktight.models.dlnet import DLNet
+from leaktight.papers import Order, Records
 from leaktight.papers.paper import Plans
+from leaktight.papers.polarization_network import PAPER, ppc
 from leaktight.papers.polarization_network.audits import METRICS
 from leaktight.papers.polarization_network.mechanisms import hardened, sweep_mechanisms
 from leaktight.papers.polarization_network.scales import Study
+from leaktight.papers.row import rows_where
 
 
 def test_accuracies_come_from_round_robin_over_ten_participants(plans: Plans, study: Study) -> None:
@@ -58,7 +66,7 @@ def test_the_suite_knows_the_mechanism_and_stands_beside_the_papers_own_attack(p
         probe = plans[f"digits-{part}"].probes["strongest"]
         assert isinstance(probe, Attempt)
         assert isinstance(probe.attack, Strongest)
-        assert probe.threat.knows == {Knows.DEFENCE, Knows.LOCAL_STEPS}
+        assert probe.threat.knows == {Knows.AUXILIARY, Knows.DEFENCE, Knows.LOCAL_STEPS}
         assert probe.metrics == METRICS
         posterior = probe.attack.member("posterior")
         assert isinstance(posterior, GradientMatching)
@@ -95,3 +103,63 @@ def test_every_swept_mechanism_is_attacked_once_at_each_batch_size(plans: Plans,
 def test_batches_are_attacked_for_as_long_as_single_images(plans: Plans) -> None:
     one, four = (plans[f"digits-attack-{size}"].probes["fan2020"] for size in (1, 4))
     assert one == four
+
+
+@pytest.fixture
+def repeated(study: Study) -> Study:
+    """Return the study with three seeds, of which the searches on batches have one."""
+    first, batches = study.sweeps
+    return study.model_copy(update={"seeds": 3, "sweeps": (first, batches.model_copy(update={"seeds": 1}))})
+
+
+def _records(study: Study, answer: Callable[[Cell], Record], fails: Callable[[Cell], bool]) -> Records:
+    """Answer every cell; a number is larger by a tenth with each seed."""
+
+    def own(cell: Cell) -> Record:
+        if fails(cell):
+            return Record(cell=cell, status=Status.FAILED, reason="No luck.")
+        found = answer(cell)
+        more = (cell.seed - study.seed) / 10
+        readings = [one.model_copy(update={"value": one.value + more, "outcomes": None}) for one in found.readings]
+        return found.model_copy(update={"readings": tuple(readings)})
+
+    plans = PAPER.plans([study])
+    return Records(
+        {name: [own(cell) for cell in plan.cells() if cell.purpose == "measure"] for name, plan in plans.items()}
+    )
+
+
+def test_labels_of_batches_are_read_with_all_seeds_where_searches_have_one(repeated: Study) -> None:
+    plans = PAPER.plans([repeated])
+    assert list(plans["digits-labels-4"].probes) == ["label_reading"]
+    assert plans["digits-labels-4"].probes["label_reading"] == plans["digits-attack-4"].probes["label_reading"]
+    assert plans["digits-labels-4"].defences == plans["digits-attack-4"].defences
+    seeds = {name: plan.grid.seeds for name, plan in plans.items() if "alexnet" not in name}
+    assert seeds.pop("digits-attack-4") == (5,)
+    assert set(seeds.values()) == {(5, 6, 7)}
+
+
+def test_numbers_are_means_over_seeds_that_count_their_spread(
+    repeated: Study, answer: Callable[[Cell], Record]
+) -> None:
+    records = _records(repeated, answer, fails=lambda cell: False)
+    rows = rows_where(ppc.rows([repeated], records), mechanism="SPN", strength=0.5, stage="initial")
+    [one], [batch] = (rows_where(rows, batch_size=size) for size in (1, 4))
+    assert (one["accuracy"], one["reconstruction"]) == (pytest.approx(0.9), pytest.approx(1.01 + 0.1))
+    assert (one["label_reading"], batch["label_reading"]) == (pytest.approx(0.1), pytest.approx(0.1))
+    # Searches on batches have the first seed alone.
+    assert batch["reconstruction"] == pytest.approx(1.04)
+    tables = PAPER.tables([repeated], records)
+    [first] = rows_where(tables["left_open"], left_open="labels", strength=0.1)
+    assert first["error"] == pytest.approx(0.1)
+    [cosine] = rows_where(tables["cosines"], tensor="body.conv1.weight", stage="end")
+    assert cosine["cosine"] == pytest.approx(0.3 + 0.1)
+    [note] = [note for note in PAPER.remarks(Order(), [repeated]) if note.startswith("Seeds")]
+    assert "digits 3 (1 for batches of 4, but for label reading)" in note
+
+
+def test_a_mean_over_fewer_seeds_is_a_gap(repeated: Study, answer: Callable[[Cell], Record]) -> None:
+    records = _records(repeated, answer, fails=lambda cell: cell.label == "fan2020" and cell.seed == 7)
+    [row] = rows_where(ppc.rows([repeated], records), mechanism="SPN", strength=0.5, stage="initial", batch_size=1)
+    assert (row["reconstruction"], row["ratio"]) == (None, None)
+    assert row["label_reading"] is not None

@@ -63,6 +63,17 @@ def test_small_has_both_sets_and_searches_all_batches_alike(sets: str) -> None:
     assert cifar10.data.train_limit == 10_000
 
 
+def test_small_has_three_seeds_wherever_something_is_checked(sets: str) -> None:
+    cifar10, mnist = studies(Order(scale="small", data=sets))
+    plans = PAPER.plans([cifar10, mnist])
+    few = [name for name, plan in plans.items() if len(plan.grid.seeds) < 3]
+    # Checks are about the first set, and of batches about labels; of the other only the federation is checked.
+    assert [name for name in few if name.startswith("CIFAR10")] == ["CIFAR10-attack-4-8"]
+    assert plans["CIFAR10-labels-4-8"].grid.seeds == (0, 1, 2)
+    assert not [name for name in few if "alexnet" in name]
+    assert all(name.startswith("MNIST") for name in set(few) - {"CIFAR10-attack-4-8"})
+
+
 def test_what_is_attacked_is_also_trained(sets: str) -> None:
     for scale in ("smoke", "small", "paper"):
         for steps in (None, 1):
@@ -104,6 +115,8 @@ def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:
     assert (cut.rounds, cut.local_steps, cut.noise, cut.alpha2) == (1, 1, (0.0001, 0.5), (0.0001, 0.5))
     assert {(one.victims, one.iterations, one.noise) for one in cut.sweeps} == {(2, 1, (0.0001, 0.5))}
     assert {(one.rounds, one.local_steps, one.clients) for one in cut.federations} == {(1, 1, (8,))}
+    [small, _] = studies(Order(scale="small", data=sets, steps=1))
+    assert {plan.grid.seeds for plan in PAPER.plans([small]).values()} == {(0,)}
     assert isinstance(cut.data, Npz)
     assert (cut.data.train_limit, cut.data.test_limit) == (1000, 50)
 

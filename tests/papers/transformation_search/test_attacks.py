@@ -27,6 +27,7 @@ def test_six_attacks_are_the_presets_cut_in_length_alone(
         assert found.model_dump(exclude=cut) == whole.model_dump(exclude=cut)
         long = study.variants.lbfgs if name.startswith("LBFGS") else study.variants.iterations
         assert (found.iterations, found.restarts) == (long, min(whole.restarts, study.variants.restarts))
+    assert plans["cifar10-lenet-attacks"].grid.seeds == (5, 6, 7)
     assert {defence for defence in plans["cifar10-lenet-attacks"].defences if isinstance(defence, Transformation)} >= {
         HYBRID
     }
@@ -37,4 +38,4 @@ def test_table_2_has_six_attacks_on_three_policies(tables: Tables) -> None:
     assert [(row["attack"], row["policy"]) for row in rows] == [
         (attack, policy) for attack in VARIANTS for policy in ("none", "random", "hybrid")
     ]
-    assert rows_where(rows, attack="SGD+COS", policy="hybrid")[0]["psnr"] == pytest.approx(8.5)
+    assert rows_where(rows, attack="SGD+COS", policy="hybrid")[0]["psnr"] == pytest.approx(8.6)

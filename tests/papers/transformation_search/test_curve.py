@@ -30,6 +30,6 @@ def test_the_curves_are_compared_halfway(
 ) -> None:
     start = "Similarity(none) - similarity(hybrid), halfway"
     assert find_check(start).value == pytest.approx(0.0)
-    put(rows_where(tables["curve"], policy="hybrid", way=0.5), "similarity", 0.2)
+    put(rows_where(tables["curve"], policy="hybrid", way=0.5), "less_similar", 0.3)
     assert find_check(start).value == pytest.approx(0.3)
     assert find_check(start).holds

@@ -33,6 +33,7 @@ def test_published_policies_are_attacked_on_the_paper_s_second_network(plans: Pl
     parts = [None, *map(Policy.of, ("3-1-7", "43-18-18", "21-13-3", "7-4-15"))]
     assert list(plan.probes) == [attack_label(policy) for policy in parts]
     assert (plan.grid.stages, plan.grid.victims) == (("end",), study.other_attack.victims)
+    assert plan.grid.seeds == (5, 6, 7)
 
 
 def test_published_policies_on_the_other_network_have_their_chance_beside(tables: Tables) -> None:

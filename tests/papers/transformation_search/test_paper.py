@@ -134,8 +134,8 @@ def test_each_claim_of_the_page_is_judged_by_a_check(tables: Tables) -> None:
             0.3,
             "similarity",
             {"policy": "hybrid"},
-            "similarity",
-            0.7,
+            "less_similar",
+            -0.1,
         ),
     ],
 )

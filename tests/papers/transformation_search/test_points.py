@@ -33,7 +33,7 @@ def test_random_policies_are_attacked_on_two_models_and_scored_by_both_cosines(p
     assert len(policies) == len(set(policies)) == study.compared
     assert [len(draw) for draw in compared_draws(study)] == [study.compared // 3] * 3
     for plan in (scores, untrained):
-        assert plan.grid.stages == ("initial",)
+        assert (plan.grid.stages, plan.grid.seeds) == (("initial",), (5, 6, 7))
         assert all(isinstance(defence, Undefended) for defence in plan.defences)
         assert len([label for label in plan.probes if label.startswith("attack on")]) == study.compared + 1
     for policy in policies:

@@ -16,7 +16,7 @@ def test_the_last_layer_must_be_alike(
 ) -> None:
     start = "Similarity(none) - similarity(hybrid), last layer"
     assert find_check(start).value == pytest.approx(0.0)
-    put(rows_where(tables["similarity"], policy="hybrid", layer=3), "similarity", 0.3)
+    put(rows_where(tables["similarity"], policy="hybrid", layer=3), "less_similar", 0.3)
     assert not find_check(start).holds
 
 
@@ -35,3 +35,4 @@ def test_figure_6_numbers_layers_in_the_order_of_the_network(tables: Tables) -> 
         for moment in (0, 50)
     ]
     assert rows[1]["similarity"] == pytest.approx(0.1 + 0.5 - 6 / 20)
+    assert [rows[1][f"less_similar{end}"] for end in ("", "_low", "_high")] == pytest.approx([6 / 20] * 3)

@@ -42,9 +42,9 @@ SCORED = (
     "one picture only is recognised wholly or not at all, so that shares vary much between training runs: see "
     "`sample_diversity`, where 0 is a single picture, and `recognised_median` and `recognised_best` over the rounds "
     "that were kept. Whoever tries a random key has no say in which class it brings out: `recognised_any` counts all "
-    "of the victim's, and says nothing by itself. `recognised_any_chance` is what public examples or samples of "
-    "another random key get, and `beyond_any` the difference. `mean_picture` above 1 says that samples are farther "
-    "from everything private than the mean of public pictures of the class is."
+    "of the victim's, and says nothing by itself. `recognised_any_chance` is what public examples get or, where a key "
+    "is estimated, samples of a random key beside it, and `beyond_any` the difference. `mean_picture` above 1 says "
+    "that samples are farther from everything private than the mean of public pictures of the class is."
 )
 CHOSEN = (
     "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than "
@@ -57,7 +57,8 @@ EACH = (
 )
 FACES = (
     "Olivetti Faces are learned by a small network with instance norm and attacked by one participant at a time. "
-    "Their recognisers know three pictures a person: look at the pictures before believing them."
+    "Their recognisers know three pictures a person: look at the pictures before believing them. Keys of faces are not "
+    "estimated at this scale, and keys of two lengths are tried; the paper's Fig. 7 has four."
 )
 
 

@@ -69,7 +69,8 @@ def plan_attacks_without_key(scope: Scope) -> Plans:
         compared = {**frameworks(study.guessed), **other_defences(study.noises, study.shares)}
         defences = [defence for name, defence in compared.items() if name != PLAIN]
         for repeat, audit in enumerate(repeated_audits(study, GUESSED)):
-            attack = attack_in(study, repeat, class_key="random")
+            # A random key is what others are compared with.
+            attack = attack_in(study, repeat, class_key="random", controls=0)
             plans[audit] = plan_attack(scope, study, repeat, "", defences, {RANDOM: attack})
     return plans
 
@@ -176,8 +177,8 @@ def deal_classes(classes: int, participants: int) -> Owned:
 def score_columns(records: Records, audits: Iterable[str], defence: Defence, label: str) -> Row:
     """Return every score of an attack over seeds, beside what chance and random keys get, and the model's accuracy.
 
-    `beyond_any` is by how much more samples are recognised as any class of the victim than public examples, or samples
-    of the same attack with a random key, seed by seed.
+    `beyond_any` is by how much more samples are recognised as any class of the victim than public examples or, where
+    the attack has controls, samples of the same attack with a random key, seed by seed.
     """
     runs = records.where(*audits, label=label, defence=defence).done
     row: Row = {}

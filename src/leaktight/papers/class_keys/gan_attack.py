@@ -37,7 +37,7 @@ def plans(scope: Scope) -> Plans:
     estimated: Plans = {}
     for study in scope.studies:
         defences = [ClassKeys(dimensions=dimensions) for dimensions in study.estimated]
-        for repeat, audit in enumerate(audits.repeated_audits(study, BY_UPDATES)):
+        for repeat, audit in enumerate(audits.repeated_audits(study, BY_UPDATES) if defences else []):
             attacks = {ESTIMATED: audits.attack_in(study, repeat, class_key="estimated")}
             how = ", with a key estimated from updates"
             estimated[audit] = audits.plan_attack(scope, study, repeat, how, defences, attacks, bare=False)

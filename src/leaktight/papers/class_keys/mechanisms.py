@@ -57,7 +57,7 @@ def frameworks(fixed: tuple[int, ...], learned: tuple[int, ...] = ()) -> dict[st
 
 
 def other_defences(noises: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Defence]:
-    """Return defences that were not made for this attack, by name.
+    """Return defences that were not made for this attack, by name; none where neither noise nor sharing is compared.
 
     Example:
         >>> list(other_defences((0.001,), (0.1,)))
@@ -66,7 +66,7 @@ def other_defences(noises: tuple[float, ...], shares: tuple[float, ...]) -> dict
     return {
         **{f"noise {std:g}": GaussianNoise(std=std) for std in noises},
         **{f"top-k {share:g}": TopK(share=share) for share in shares},
-        "polarization": Polarization(),
+        **({"polarization": Polarization()} if noises or shares else {}),
     }
 
 
@@ -76,10 +76,14 @@ def key_at(distance: float) -> str:
 
 
 def guesses(attack: GanAttack, distances: tuple[float, ...]) -> dict[str, GanAttack]:
-    """Return the attack by how near its key is to the victim's: the exact one, then at each distance."""
-    attacks = {EXACT: attack.model_copy(update={"class_key": "exact"})}
+    """Return the attack by how near its key is to the victim's: the exact one, then at each distance.
+
+    None has a random key beside it: who knows of a key has a say in which class it brings out.
+    """
+    knowing = attack.model_copy(update={"controls": 0})
+    attacks = {EXACT: knowing.model_copy(update={"class_key": "exact"})}
     for distance in distances:
-        attacks[key_at(distance)] = attack.model_copy(update={"class_key": "distance", "distance": distance})
+        attacks[key_at(distance)] = knowing.model_copy(update={"class_key": "distance", "distance": distance})
     return attacks
 
 

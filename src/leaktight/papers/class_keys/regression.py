@@ -21,7 +21,7 @@ REGRESSION, ENTROPY = "key-based regression", "cross entropy"
 REGRESSED = (
     "Table 1 is made by the paper's method: orthonormal keys by QR in the place of the last weights, tanh after the "
     "last convolution, and cosines in both arms, by a ResNet-10. At the scale `small` that has a quarter of the "
-    "channels and learns for 1,500 steps, without changes of pictures, from what there is of CIFAR-10 (of ours 10,000 "
+    "channels and learns for 500 steps, without changes of pictures, from what there is of CIFAR-10 (of ours 10,000 "
     "pictures, with 2,000 to test): only the difference of both arms can be compared with the published numbers. The "
     "paper does not say what cosines are multiplied by before the softmax (10 here)."
 )

@@ -69,7 +69,12 @@ def _plan(scope: Scope, study: Study, victim: int) -> Plan:
     owned = audits.deal_classes(study.classes, study.crowd)
     attacker, *accomplices = (f"client-{(victim + step) % study.crowd}" for step in range(1, study.crowd))
     attack = study.attack.model_copy(
-        update={"victim_class": owned[victim][0], "class_key": "random", "accomplices": tuple(accomplices)}
+        update={
+            "victim_class": owned[victim][0],
+            "class_key": "random",
+            "controls": 0,
+            "accomplices": tuple(accomplices),
+        }
     )
     return Plan(
         title=f"{study.name}: {study.crowd - 1} attackers on class {attack.victim_class}",

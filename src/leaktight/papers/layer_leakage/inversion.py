@@ -11,19 +11,21 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedSGD
 from leaktight.metrics import PSNR, RelativeRMSE, SearchGap
 from leaktight.papers.check import Check, above
-from leaktight.papers.comparison import difference, lowest
-from leaktight.papers.layer_leakage.audits import PARTICIPANTS
+from leaktight.papers.comparison import lowest
+from leaktight.papers.layer_leakage.audits import PARTICIPANTS, paired_columns, seeds_of
 from leaktight.papers.layer_leakage.networks import layers_of
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, columns, groups, reading_of
+from leaktight.papers.row import Row, claims, groups, over_runs, reading_of
 from leaktight.plans.plan import Grid, Plan
 
 AUDIT = "inversion"
+ERROR, MORE = "rmse_relative", "more"
 SINGLE = (
     "The gradient of the first layer has fewer numbers than an image has pixels, so that by itself it cannot determine "
-    "one; compare the columns `numbers` and `pixels` of the table `inversion`."
+    "one; compare the columns `numbers` and `pixels` of the table `inversion`. `more` is by how much the error is "
+    "above that of the first layer alone, or of the same layers with the first, on the same images of each seed."
 )
 PUBLISHED = claims(
     ("The gradient of the first layer tends to be the most important for a reconstruction.", "9.2, Fig. 10")
@@ -55,7 +57,7 @@ def plans(study: Study) -> Plans:
         title=f"{asked.data_set}: inversion by layers",
         scenarios={"one gradient": scenario},
         probes=probes,
-        grid=Grid(seeds=(study.seed,), victims=asked.victims),
+        grid=Grid(seeds=seeds_of(study, asked.seeds), victims=asked.victims),
     )
     return {AUDIT: plan}
 
@@ -66,18 +68,22 @@ def rows(study: Study, records: Records) -> list[Row]:
     data = asked.data.load()
     model = asked.network.build(data.shape, data.classes, seed=0)
     layers = layers_of(asked.network)
+    attacks = {span(numbers): records.where(AUDIT, label=f"layers {span(numbers)}").done for numbers in asked.sets}
+    errors = {name: attack.readings(ERROR, "raw") for name, attack in attacks.items()}
     rows: list[Row] = []
     for numbers in asked.sets:
-        attack = records.where(AUDIT, label=f"layers {span(numbers)}").done
+        name = span(numbers)
+        with_first = errors.get(_with_first(name), {})
         matched = tuple(f"{layers[number]}." for number in numbers)
         rows.append(
             {
                 "data_set": asked.data_set,
-                "layers": span(numbers),
+                "layers": name,
                 "numbers": sum(tensor.numel() for name, tensor in model.tensors().items() if name.startswith(matched)),
                 "pixels": math.prod(data.shape),
-                **columns("rmse_relative", attack.reading("rmse_relative", "raw")),
-                **columns("psnr", attack.reading("psnr", "raw")),
+                **over_runs(ERROR, errors[name].values()),
+                **paired_columns(MORE, errors[name], with_first),
+                **over_runs("psnr", attacks[name].readings("psnr", "raw").values()),
             }
         )
     return rows
@@ -87,15 +93,26 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the first layer with every other one alone, and sets of layers with and without it."""
     verdicts = []
     for (data_set,), own in groups(rows, "data_set"):
-        errors = {str(row["layers"]): reading_of(row, "rmse_relative") for row in own}
-        others = [error for layers, error in errors.items() if "-" not in layers and layers != "1"]
+        more = {str(row["layers"]): reading_of(row, MORE) for row in own}
+        others = [reading for layers, reading in more.items() if "-" not in layers and layers != "1"]
         name = f"rMSE(best other layer alone) - rMSE(first layer alone), {data_set}"
-        verdicts.append(above(name, difference(lowest(others), errors.get("1")), 0))
-        for layers in (layers for layers in errors if layers.startswith("2-")):
-            with_first = f"1{layers[1:]}"
-            name = f"rMSE(layers {layers}) - rMSE(layers {with_first}), {data_set}"
-            verdicts.append(above(name, difference(errors[layers], errors.get(with_first)), 0))
+        verdicts.append(above(name, lowest(others), 0))
+        for layers in (layers for layers in more if layers.startswith("2-")):
+            name = f"rMSE(layers {layers}) - rMSE(layers {_with_first(layers)}), {data_set}"
+            verdicts.append(above(name, more[layers], 0))
     return verdicts
+
+
+def _with_first(name: str) -> str:
+    """Return with which set one is compared: the first layer alone, or the same layers and the first; else nothing.
+
+    Example:
+        >>> _with_first("3"), _with_first("2-4"), _with_first("1-4"), _with_first("1")
+        ('1', '1-4', '', '')
+    """
+    if name.startswith("2-"):
+        return f"1{name[1:]}"
+    return "" if "-" in name or name == "1" else "1"
 
 
 def span(numbers: Sequence[int]) -> str:

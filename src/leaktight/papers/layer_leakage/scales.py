@@ -59,8 +59,9 @@ class Inversion(Value):
         data: where images come from.
         network: whose layers.
         sets: which layers are matched, counted from 1.
-        victims: how many gradients are attacked; more gives narrower intervals.
+        victims: how many gradients are attacked under each seed; more gives narrower intervals.
         iterations: L-BFGS iterations of at most 20 evaluations each; more is a stronger attack.
+        seeds: how often it is repeated, with other initial weights and images.
     """
 
     data_set: str
@@ -69,6 +70,7 @@ class Inversion(Value):
     sets: tuple[tuple[int, ...], ...] = SETS
     victims: int
     iterations: int
+    seeds: int = Field(1, ge=1)
 
 
 class Guarding(Value):
@@ -124,7 +126,7 @@ class Study(Value):
         samples: on how many examples sensitivity is measured.
         examples: on how many mutual information is.
         seeds: how often everything is repeated; 2 or more give intervals over training runs.
-        few: how often what belongs to `properties` and `tasks` is.
+        few: how often what belongs to `properties`, `tasks` and the table `clients` is.
         seed: what all randomness derives from.
         device: where tensors live.
     """
@@ -221,7 +223,7 @@ def _small(data: str) -> Study:
         compared=(ALEXNET,),
         properties=(_lfw(data, GLASSES, SENIOR, **size), _lfw(data, GLASSES, BLACK_HAIR, **size)),
         tasks=tuple(_lfw(data, task, MALE, **size) for task in (RACE, HAIR, AGE)),
-        inversion=Inversion(data_set=CIFAR, data=need_set(data, "cifar100"), victims=6, iterations=20),
+        inversion=Inversion(data_set=CIFAR, data=need_set(data, "cifar100"), victims=4, iterations=20, seeds=3),
         rounds=144,
         mixed_on=(ALEXNET, VGG11NET),
         moments=8,
@@ -230,6 +232,7 @@ def _small(data: str) -> Study:
         repeats=2,
         examples=400,
         seeds=3,
+        few=3,
     )
 
 
@@ -283,7 +286,7 @@ def _cut(study: Study, steps: int) -> Study:
         for name in ("subjects", "properties", "tasks")
     }
     inversion = study.inversion
-    fewer = {"data": _limit(inversion.data), "victims": 2, "iterations": min(steps, inversion.iterations)}
+    fewer = {"data": _limit(inversion.data), "victims": 2, "iterations": min(steps, inversion.iterations), "seeds": 1}
     # Of two rounds one has the property: with fewer there might be no message with it, or none without. A participant
     # does not see the last.
     rounds, messages = 4, 8

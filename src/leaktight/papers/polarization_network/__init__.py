@@ -11,11 +11,11 @@ polarization leaves open, and a variant whose public head is guarded too.
 Differs from the paper: "DP" is called Gaussian, which it is. Tracing and membership are decided on the reconstructions
 of ten participants. Tracing asks whose the attacked images are, not all that are owned, of which almost none was sent:
 over those, perfect reconstructions and noise differ by less than a hundredth. Measured too are labels read off the
-public head, and an attacker who knows the mechanism and takes the best of all attacks at each strength. Federated
-accuracies are means of the last five rounds over three seeds. The learning
-rate of Table 3 is 0.01 for both networks (it lists 0.01 and 0.001). Numbers of steps follow from a participant's mean
-share of the data. The scales `smoke` and `small` have fewer strengths, victims, iterations and rounds, and a thinner
-AlexNet; `scales` says which.
+public head, and an attacker who knows the mechanism, has public examples and takes the best of all attacks at each
+strength. Federated accuracies are means of the last five rounds over three seeds; at the scale `small` whatever a check
+rests on has three seeds. The learning rate of Table 3 is 0.01 for both networks (it lists 0.01 and 0.001). Numbers of
+steps follow from a participant's mean share of the data. The scales `smoke` and `small` have fewer strengths, victims,
+iterations and rounds, and a thinner AlexNet; `scales` says which.
 
 References:
     Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020, section

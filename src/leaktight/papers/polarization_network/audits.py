@@ -29,6 +29,7 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns, reading_of, value_at
 from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import HeadFeatures, Utility
+from leaktight.statistics.pooling import pool
 
 METRICS = (
     RelativeRMSE(),
@@ -62,8 +63,18 @@ def plan_trained(studies: Sequence[Study]) -> Plans:
 
 
 def plan_attacks(studies: Sequence[Study]) -> Plans:
-    """Attack one gradient of the initial network under every mechanism (Algorithms 5 and 6)."""
-    return {_attack_audit(study, sweep): _attacks(study, sweep) for study in studies for sweep in study.sweeps}
+    """Attack one gradient of the initial network under every mechanism (Algorithms 5 and 6).
+
+    Label reading, on which claims about batches rest, has all seeds also where the other attacks have fewer.
+    """
+    attacks = {_attack_audit(study, sweep): _attacks(study, sweep) for study in studies for sweep in study.sweeps}
+    labels = {
+        _labels_audit(study, sweep): _read_labels(study, sweep)
+        for study in studies
+        for sweep in study.sweeps
+        if has_fewer_seeds(study, sweep)
+    }
+    return attacks | labels
 
 
 def plan_ablations(studies: Sequence[Study]) -> Plans:
@@ -74,7 +85,7 @@ def plan_ablations(studies: Sequence[Study]) -> Plans:
 def accuracy(study: Study, records: Records, defence: Defence) -> Reading | None:
     """Return the test accuracy under a defence; None if the training run failed or diverged."""
     cells = records.where(_trained_audit(study), label="utility", defence=defence)
-    return cells.done.reading("accuracy", optional=True)
+    return mean_over_seeds(cells, "accuracy", optional=True)
 
 
 def distance(
@@ -97,7 +108,7 @@ def distance(
         attack: by its label.
         stage: of the attacked network.
     """
-    return _attack_cells(study, records, defence, batch_size, attack, stage).reading(DISTANCES[aim], "raw")
+    return mean_over_seeds(_attack_cells(study, records, defence, batch_size, attack, stage), DISTANCES[aim], "raw")
 
 
 def strongest_distance(
@@ -116,7 +127,7 @@ def strongest_distance(
 def unclipped(study: Study, records: Records, defence: Defence, batch_size: int, stage: str = INITIAL) -> Row:
     """Return the paper's reconstruction error as the search left it, not cut to the range of pixels, as columns."""
     cells = _attack_cells(study, records, defence, batch_size, ATTACK, stage)
-    return columns("unclipped", cells.reading(UNCLIPPED, "raw", optional=True))
+    return columns("unclipped", mean_over_seeds(cells, UNCLIPPED, "raw", optional=True))
 
 
 def ratio(study: Study, records: Records, defence: Defence, batch_size: int, stage: str = INITIAL) -> Reading | None:
@@ -136,7 +147,26 @@ def other_ratios(study: Study, records: Records, defence: Defence, batch_size: i
 def features(study: Study, records: Records, defence: Defence, stage: str) -> Reading | None:
     """Return the error of single examples' features read off the public head."""
     cells = _attack_cells(study, records, defence, 1, FEATURES, stage)
-    return cells.reading(FEATURES, optional=True)
+    return mean_over_seeds(cells, FEATURES, optional=True)
+
+
+def mean_over_seeds(
+    cells: Records, name: str, against: str | None = None, layer: str | None = None, optional: bool = False
+) -> Reading | None:
+    """Return a reading's mean over all seeds that were planned; None if one of them failed, or lacks it.
+
+    Its interval is that of `statistics.pooling`, over victims or test images and over seeds. A mean over fewer seeds
+    would be another number.
+
+    Args:
+        cells: those that differ in their seeds alone.
+        name: the reading's name.
+        against: `raw` or `used`; None takes the first there is.
+        layer: as messages name it; None for a reading without one.
+        optional: whether a cell that was done may lack it.
+    """
+    readings = cells.done.readings(name, against, layer, optional)
+    return pool(list(readings.values())) if readings and len(readings) == len(cells.by_seed()) else None
 
 
 def effect(study: Study, records: Records, defence: Defence) -> Row:
@@ -158,6 +188,16 @@ def compare_strengths(
 ) -> list[Reading | None]:
     """Compare a column of two settings at each strength."""
     return [compare(reading_of(row, column), value_at(others, column, strength=row["strength"])) for row in ones]
+
+
+def seeds_of(study: Study, count: int | None = None) -> tuple[int, ...]:
+    """Return the seeds of what is repeated: so many, or as many as a study has."""
+    return tuple(range(study.seed, study.seed + (study.seeds if count is None else count)))
+
+
+def has_fewer_seeds(study: Study, sweep: Sweep) -> bool:
+    """Return whether the attacks of a sweep are repeated less often than what the study's claims rest on."""
+    return sweep.seeds is not None and sweep.seeds < study.seeds
 
 
 def make_plan(
@@ -231,6 +271,10 @@ def _attack_audit(study: Study, sweep: Sweep) -> str:
     return f"{study.name}-attack-{'-'.join(map(str, sweep.batch_sizes))}"
 
 
+def _labels_audit(study: Study, sweep: Sweep) -> str:
+    return f"{study.name}-labels-{'-'.join(map(str, sweep.batch_sizes))}"
+
+
 def _ablation_audit(study: Study) -> str:
     return f"{study.name}-ablations"
 
@@ -242,13 +286,14 @@ def _attack_cells(
         audits = [_trained_audit(study)]
     else:
         audits = [*(_attack_audit(study, sweep) for sweep in study.sweeps), _ablation_audit(study)]
-    return records.where(*audits, label=attack, batch_size=batch_size, defence=defence).done
+        audits += [_labels_audit(study, sweep) for sweep in study.sweeps if has_fewer_seeds(study, sweep)]
+    return records.where(*audits, label=attack, batch_size=batch_size, defence=defence)
 
 
 def _ratio(study: Study, records: Records, defence: Defence, batch_size: int, stage: str, name: str) -> Reading | None:
     cells = _attack_cells(study, records, defence, batch_size, ATTACK, stage)
     # A private head that has learned its codes adds nothing to a gradient.
-    return cells.reading(name, "raw", optional=isinstance(defence, Undefended) or stage == TRAINED)
+    return mean_over_seeds(cells, name, "raw", optional=isinstance(defence, Undefended) or stage == TRAINED)
 
 
 def _plan_trained(study: Study) -> Plan:
@@ -260,7 +305,7 @@ def _plan_trained(study: Study) -> Plan:
         {"round robin": train_in_turn(study)},
         defences,
         probes,
-        (study.seed,),
+        seeds_of(study),
         stages=("end",),
         victims=first.victims,
     )
@@ -271,9 +316,27 @@ def _attacks(study: Study, sweep: Sweep) -> Plan:
     defences = list(sweep_mechanisms(sweep.noise, sweep.alpha2).values())
     if sweep == study.sweeps[0]:
         defences = _drop_repeated([*defences, *hardened_variants(study)])
+    return _on_initial(study, sweep, "attacks", defences, _probes(sweep), seeds_of(study, sweep.seeds))
+
+
+def _read_labels(study: Study, sweep: Sweep) -> Plan:
+    """Read labels alone, of every mechanism of a sweep."""
+    defences = list(sweep_mechanisms(sweep.noise, sweep.alpha2).values())
+    return _on_initial(study, sweep, "labels", defences, {LABELS: _probes(sweep)[LABELS]}, seeds_of(study))
+
+
+def _on_initial(
+    study: Study,
+    sweep: Sweep,
+    title: str,
+    defences: Sequence[Defence],
+    probes: dict[str, Probe],
+    seeds: tuple[int, ...],
+) -> Plan:
+    """Return an audit of the initial network at the batch sizes of a sweep."""
     grid: dict[str, Any] = {"batch_sizes": sweep.batch_sizes, "victims": sweep.victims}
     scenarios: dict[str, Scenario] = {"one gradient": initial_federation(study)}
-    return make_plan(f"{study.name}: attacks", scenarios, defences, _probes(sweep), (study.seed,), **grid)
+    return make_plan(f"{study.name}: {title}", scenarios, defences, probes, seeds, **grid)
 
 
 def _ablations(study: Study) -> Plan:
@@ -282,12 +345,13 @@ def _ablations(study: Study) -> Plan:
     first = study.sweeps[0]
     probes = {ATTACK: _probes(first)[ATTACK]}
     scenarios: dict[str, Scenario] = {"one gradient": initial_federation(study)}
-    return make_plan(f"{study.name}: ablations", scenarios, defences, probes, (study.seed,), victims=first.victims)
+    seeds = seeds_of(study)
+    return make_plan(f"{study.name}: ablations", scenarios, defences, probes, seeds, victims=first.victims)
 
 
 def _probes(sweep: Sweep) -> dict[str, Probe]:
-    """Return the attacks of a sweep: the paper's, label reading, and all attacks by who knows the mechanism."""
-    knowing = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
+    """Return the attacks of a sweep: the paper's, label reading, and all of who knows mechanism and public examples."""
+    knowing = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE, Knows.AUXILIARY}))
     members = {} if sweep.effort == 1 else scale(whole_suite(), sweep.effort)
     return {
         ATTACK: Attempt(attack=preset(ATTACK, iterations=sweep.iterations), metrics=METRICS),

@@ -11,7 +11,13 @@ from leaktight.metrics.perturbation_cosine import PerturbationCosine
 from leaktight.papers.check import Check, above
 from leaktight.papers.comparison import mean_of
 from leaktight.papers.paper import Experiment, Plans
-from leaktight.papers.polarization_network.audits import focus_of, make_plan, train_in_turn
+from leaktight.papers.polarization_network.audits import (
+    focus_of,
+    make_plan,
+    mean_over_seeds,
+    seeds_of,
+    train_in_turn,
+)
 from leaktight.papers.polarization_network.mechanisms import spn
 from leaktight.papers.polarization_network.scales import PARTICIPANTS, Study
 from leaktight.papers.records import Records
@@ -39,7 +45,7 @@ def plans(studies: Sequence[Study]) -> Plans:
             {"round robin": train_in_turn(study)},
             [spn(ALPHA2)],
             {"cosines": Attempt(attack=LabelReading(), metrics=(PerturbationCosine(),))},
-            (study.seed,),
+            seeds_of(study),
             stages=STAGES,
             batch_sizes=(study.batch_size,),
             victims=PARTICIPANTS,
@@ -50,14 +56,22 @@ def plans(studies: Sequence[Study]) -> Plans:
 
 def rows(studies: Sequence[Study], records: Records) -> list[Row]:
     """Return a row for each stage and tensor of the body."""
-    return [
-        {"data_set": study.name, "stage": stage, "tensor": tensor, **columns("cosine", reading)}
-        for study in studies
-        for stage in STAGES
-        for record in records.where(_audit(study), label="cosines", stage=stage, defence=spn(ALPHA2)).done
-        for reading in record.readings
-        if reading.name == COSINE and (tensor := reading.layer or "") and is_of_body(tensor)
-    ]
+    found: list[Row] = []
+    for study in studies:
+        for stage in STAGES:
+            cells = records.where(_audit(study), label="cosines", stage=stage, defence=spn(ALPHA2))
+            names = [r.layer or "" for record in cells.done for r in record.readings if r.name == COSINE]
+            found += [
+                {
+                    "data_set": study.name,
+                    "stage": stage,
+                    "tensor": tensor,
+                    **columns("cosine", mean_over_seeds(cells, COSINE, layer=tensor, optional=True)),
+                }
+                for tensor in dict.fromkeys(names)
+                if is_of_body(tensor)
+            ]
+    return found
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:

@@ -53,7 +53,7 @@ def plans(studies: Sequence[Study]) -> Plans:
                 {"one gradient": scenario},
                 [spn(alpha2) for alpha2 in STRENGTHS],
                 tried,
-                (study.seed,),
+                audits.seeds_of(study),
                 victims=PARTICIPANTS,
             )
     return found
@@ -68,9 +68,13 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
             "strength": alpha2,
             **columns(
                 "error",
-                records.where(
-                    _audit(study, "linear" if what == IMAGES else "head"), label=label, defence=spn(alpha2)
-                ).done.reading(reading, optional=True),
+                audits.mean_over_seeds(
+                    records.where(
+                        _audit(study, "linear" if what == IMAGES else "head"), label=label, defence=spn(alpha2)
+                    ),
+                    reading,
+                    optional=True,
+                ),
             ),
         }
         for study in studies

@@ -26,8 +26,9 @@ TRACING = (
     "those almost none was sent, so that perfect reconstructions would score hardly better than noise."
 )
 KNOWING = (
-    "The strongest attacker knows the mechanism and runs the paper's attack, the suite `strongest` and, for "
-    "membership, label reading. At each strength its distance is the smallest of them; the paper has no such attacker."
+    "The strongest attacker knows the mechanism, has the test images as public examples, and runs the paper's attack, "
+    "the suite `strongest` and, for membership, label reading. At each strength its distance is the smallest of them; "
+    "the paper has no such attacker."
 )
 STAGE = (
     "Every accuracy is that of the trained network. The paper attacks the initial one (stage `initial`), so its CAP "
@@ -133,6 +134,22 @@ def iterations(studies: Sequence[Study]) -> list[str]:
     return [f"{start} {'; '.join(fewer)}."] if fewer else []
 
 
+def repeats(studies: Sequence[Study]) -> list[str]:
+    """Say how often training runs and attacks are repeated."""
+    parts = []
+    for study in studies:
+        fewer = [
+            f" ({sweep.seeds} for batches of {', '.join(map(str, sweep.batch_sizes))}, but for label reading)"
+            for sweep in study.sweeps
+            if audits.has_fewer_seeds(study, sweep)
+        ]
+        parts.append(f"{study.name} {study.seeds}{''.join(fewer)}")
+    return [
+        f"Seeds: {'; '.join(parts)}. Where there are several, numbers are means over them, and intervals count seeds "
+        "as well as victims or test images. Federations have their own number."
+    ]
+
+
 def _kept_accuracy(rows: Sequence[Row], focus: str) -> Check:
     """Compare mean accuracies over the strengths at which the perturbation exceeds the gradient."""
     means = []
@@ -151,5 +168,5 @@ EXPERIMENT = Experiment(
     rows=rows,
     published=PUBLISHED,
     checks=checks,
-    notes=lambda studies: [STAGE, RATIO, UNCLIPPED_ERROR, TRACING, KNOWING, *iterations(studies)],
+    notes=lambda studies: [STAGE, RATIO, UNCLIPPED_ERROR, TRACING, KNOWING, *iterations(studies), *repeats(studies)],
 )

@@ -47,7 +47,7 @@ def plans(study: Study) -> Plans:
         audits.make_scenario(study, study.focus),
         three_defences(study).values(),
         probes,
-        (study.seed,),
+        audits.seeds_from(study, study.few),
         study.variants.victims,
         stages=(study.attacked,),
     )

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.papers.check import Check, above
-from leaktight.papers.comparison import difference
 from leaktight.papers.paper import Experiment
-from leaktight.papers.records import Records, find_reading
-from leaktight.papers.row import Row, claims, columns, groups, number, value_at
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, claims, groups, number, over_runs, value_at
 from leaktight.papers.transformation_search import points
-from leaktight.papers.transformation_search.audits import PLACE, place_of
+from leaktight.papers.transformation_search.audits import PLACE, paired_columns, place_of
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_policies
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes.privacy_score import SIMILARITY_AT
 
 HALF = 0.5
+LOST = "less_similar"
+"""By how much similarity is below that with no policy, seed by seed."""
 PUBLISHED = claims(
     ("With a good policy similarity hardly changes at first; without one it rises steadily.", "4.2, Fig. 1"),
 )
@@ -23,15 +24,20 @@ PUBLISHED = claims(
 
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each policy and share of the way; nothing for a score that failed."""
-    return [
-        {**place_of(study.focus), "policy": name, "way": way, **columns("similarity", find_reading(record, reading))}
+    runs = {
+        name: points.score_cells(study, records, policy)
         for name, policy in {NONE: None, **three_policies(study)}.items()
-        for record in points.score_cell(study, records, policy)
-        for way, reading in sorted(
-            (float(each.name.removeprefix(SIMILARITY_AT)), each.name)
-            for each in record.readings
-            if each.name.startswith(SIMILARITY_AT)
-        )
+    }
+    return [
+        {
+            **place_of(study.focus),
+            "policy": name,
+            "way": float(point.removeprefix(SIMILARITY_AT)),
+            **over_runs("similarity", own.readings(point).values()),
+            **paired_columns(LOST, runs[NONE].readings(point), own.readings(point)),
+        }
+        for name, own in runs.items()
+        for point in _points(own)
     ]
 
 
@@ -40,9 +46,15 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     verdicts = []
     for place, own in groups(rows, *PLACE):
         middle = min((number(row, "way") or 0.0 for row in own), key=lambda way: abs(way - HALF))
-        gap = difference(*(value_at(own, "similarity", policy=name, way=middle) for name in (NONE, HYBRID)))
+        gap = value_at(own, LOST, policy=HYBRID, way=middle)
         verdicts.append(above(f"Similarity(none) - similarity(hybrid), halfway, {', '.join(place)}", gap, 0))
     return verdicts
+
+
+def _points(runs: Records) -> list[str]:
+    """Return the readings that are points of a curve, from the start of the way on."""
+    names = {reading.name for record in runs for reading in record.readings if reading.name.startswith(SIMILARITY_AT)}
+    return sorted(names, key=lambda name: float(name.removeprefix(SIMILARITY_AT)))
 
 
 EXPERIMENT = Experiment(

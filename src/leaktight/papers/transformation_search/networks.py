@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Probe
 from leaktight.papers.check import Check, above
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, columns, groups
+from leaktight.papers.row import Row, claims, groups, over_runs
 from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import as_defence, published_parts
 from leaktight.papers.transformation_search.points import attack_label
@@ -78,19 +79,20 @@ def _plan(study: Study, subject: Subject) -> Plan:
         probes[attack_label(policy)] = Counterfactual(defence=as_defence(study, policy), probe=attempt)
     scenario = audits.make_scenario(study.model_copy(update={"epochs": 1}), subject)
     title = audits.make_title(subject, "attacks under the published policies")
-    return audits.make_plan(title, scenario, (), probes, (study.seed,), study.other_attack.victims, stages=("end",))
+    seeds = audits.seeds_from(study, study.few)
+    return audits.make_plan(title, scenario, (), probes, seeds, study.other_attack.victims, stages=("end",))
 
 
 def _columns(subject: Subject, records: Records, label: str) -> Row:
     cell = records.where(_audit(subject), label=label, stage="end", defence=Undefended()).done
-    used, raw = (cell.reading(audits.PSNR, against) for against in ("used", "raw"))
-    above = cell.reading(audits.ABOVE, "used")
-    chance = used.value - above.value if used and above else None
+    used, raw = (cell.readings(audits.PSNR, against) for against in ("used", "raw"))
+    above = cell.readings(audits.ABOVE, "used")
+    chances = [used[seed].value - one.value for seed, one in above.items()]
     return {
-        **columns(audits.PSNR, used),
-        **columns("psnr_original", raw),
-        "chance": chance,
-        **columns(audits.ABOVE, above),
+        **over_runs(audits.PSNR, used.values()),
+        **over_runs("psnr_original", raw.values()),
+        "chance": fmean(chances) if chances else None,
+        **over_runs(audits.ABOVE, above.values()),
     }
 
 

@@ -120,7 +120,8 @@ class Study(Value):
         attack: how hard every model is attacked by Adam and cosine (Tables 1, 3 and 4).
         variants: how hard by the other attacks (Table 2).
         adaptive: how hard early in a training, by who knows the policy too.
-        early: after how many steps, beside none; the first number is the smaller.
+        early: after how many steps, beside none; the first number is the smaller. Then none and the hybrid alone are
+            attacked, under one seed.
         weight_decay: how much of the parameters is added to each gradient in training.
         semi_trained: the file of Algorithm 1's semi-trained model of the focus; `searches.prepare` finds it.
         compared: how many random policies are scored and attacked on one model (Fig. 2), in three draws.
@@ -131,7 +132,8 @@ class Study(Value):
         path: how hard is attacked while similarity is written down (Fig. 6); its victims are those of `variants`, which
             share the audit.
         seeds: how often the training runs of Tables 1 and 3 are repeated; 2 or more give intervals over them.
-        few: how often those of Table 4.
+        few: how often everything else that a check rests on: Tables 2 and 4, Fig. 1 to 3, 5 and 6, and the tables
+            `early` and `networks`.
         epsilon: the PSNR in dB below which a reconstruction counts as failed (Definition 2).
         delta: which share of reconstructions may succeed.
         gamma: how much accuracy may be lost.
@@ -259,13 +261,16 @@ def _small(data: str) -> Study:
         # Fifteen iterations of L-BFGS are up to 300 evaluations from each start.
         variants=Strength(victims=10, iterations=800, lbfgs=15, restarts=2),
         # Every outcome of a policy is a search of its own, or a part of one.
-        adaptive=Strength(victims=10, iterations=400),
+        adaptive=Strength(victims=10, iterations=200),
         compared=48,
-        compared_attack=Strength(victims=10, iterations=400),
+        # Images of three seeds are added up.
+        compared_attack=Strength(victims=4, iterations=400),
         samples=60,
         moments=8,
         path=Strength(victims=10, iterations=400),
+        other_attack=Strength(victims=4, iterations=400),
         seeds=3,
+        few=3,
     )
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.core.metric import Reading
-from leaktight.core.record import Record
 from leaktight.papers.check import Check, above, within
-from leaktight.papers.comparison import difference
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, columns, groups, number, value_at
+from leaktight.papers.row import Row, claims, groups, number, over_runs, value_at
 from leaktight.papers.transformation_search import attacks
-from leaktight.papers.transformation_search.audits import PLACE, place_of
+from leaktight.papers.transformation_search.audits import PLACE, paired_columns, place_of
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
 from leaktight.papers.transformation_search.scales import Study
 
 AFTER = "similarity_after_"
+LOST = "less_similar"
+"""By how much similarity is below that with no policy, seed by seed."""
 SAME = 0.1
 """Similarities that count as equal."""
 PUBLISHED = claims(
@@ -31,11 +30,12 @@ PUBLISHED = claims(
 
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each layer, moment and policy of three; nothing for an attack that failed."""
-    return [
-        row
+    runs = {
+        name: attacks.cells(study, records, attacks.PATH).where(defence=defence).done
         for name, defence in three_defences(study).items()
-        for record in attacks.cells(study, records, attacks.PATH).where(defence=defence).done
-        for row in _rows({**place_of(study.focus), "policy": name}, record)
+    }
+    return [
+        row for name, own in runs.items() for row in _rows({**place_of(study.focus), "policy": name}, own, runs[NONE])
     ]
 
 
@@ -47,10 +47,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         last = max(number(row, "iterations") or 0 for row in own)
         ended = [row for row in own if number(row, "iterations") == last]
         deepest = max(int(number(row, "layer") or 0) for row in own)
-        first_gap, last_gap = (
-            difference(*(value_at(ended, "similarity", layer=layer, policy=name) for name in (NONE, HYBRID)))
-            for layer in (1, deepest)
-        )
+        first_gap, last_gap = (value_at(ended, LOST, layer=layer, policy=HYBRID) for layer in (1, deepest))
         verdicts += [
             above(f"Similarity(none) - similarity(hybrid), first layer, {place}", first_gap, 0),
             within(f"Similarity(none) - similarity(hybrid), last layer, {place}", last_gap, SAME),
@@ -58,26 +55,26 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     return verdicts
 
 
-def _rows(place: Row, record: Record) -> list[Row]:
-    readings = [reading for reading in record.readings if reading.name.startswith(AFTER)]
+def _rows(place: Row, runs: Records, plain: Records) -> list[Row]:
+    found = [reading for record in runs for reading in record.readings if reading.name.startswith(AFTER)]
     # The trained layers in the order of the network, as the first moment has them.
-    order = {
-        layer: number for number, layer in enumerate(dict.fromkeys(reading.layer for reading in readings), start=1)
-    }
-    return [
-        {
-            **place,
-            "layer": order[reading.layer],
-            "name": reading.layer,
-            "iterations": _iterations(reading),
-            **columns("similarity", reading),
-        }
-        for reading in sorted(readings, key=lambda reading: (order[reading.layer], _iterations(reading)))
-    ]
-
-
-def _iterations(reading: Reading) -> int:
-    return int(reading.name.removeprefix(AFTER))
+    layers = list(dict.fromkeys(reading.layer for reading in found))
+    moments = sorted({int(reading.name.removeprefix(AFTER)) for reading in found})
+    rows: list[Row] = []
+    for at, layer in enumerate(layers, start=1):
+        for moment in moments:
+            own, bare = (each.readings(f"{AFTER}{moment}", layer=layer, optional=True) for each in (runs, plain))
+            rows.append(
+                {
+                    **place,
+                    "layer": at,
+                    "name": layer,
+                    "iterations": moment,
+                    **over_runs("similarity", own.values()),
+                    **paired_columns(LOST, bare, own),
+                }
+            )
+    return rows
 
 
 EXPERIMENT = Experiment(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
-from leaktight.core.metric import Reading
-from leaktight.core.record import Record
 from leaktight.learning.federated import Federated
 from leaktight.papers.check import Check, at_most
-from leaktight.papers.comparison import difference, mean_of
+from leaktight.papers.comparison import mean_of
 from leaktight.papers.paper import Experiment, Plans
-from leaktight.papers.records import Records, find_reading
-from leaktight.papers.row import Row, claims, columns, groups, reading_of, rows_where
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, claims, groups, over_runs, reading_of, rows_where
 from leaktight.papers.transformation_search import audits
-from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
+from leaktight.papers.transformation_search.mechanisms import HYBRID, three_defences
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes import LearningCurve
 
 AFTER = f"{audits.ACCURACY}_after_"
+LOST = "accuracy_lost"
 CURVES = (audits.ACCURACY, "own_accuracy", "loss", "own_loss")
-"""Of the model on public images, and on the participants' own."""
+"""Of the model on public images, and on the participants' own; `accuracy_lost` is beside none, seed by seed."""
 PUBLISHED = claims(
     (
         "Policies slow the convergence on the training set slightly; on the validation set the speeds are identical.",
@@ -36,7 +35,7 @@ def plans(study: Study) -> Plans:
         audits.make_scenario(study, study.focus).model_copy(update={"moments": study.moments}),
         three_defences(study).values(),
         {audits.ACCURACY: LearningCurve(examples=2000)},
-        (study.seed,),
+        audits.seeds_from(study, study.few),
         study.moments * study.participants,
         stages=("training",),
         batch_sizes=(study.batch_size,),
@@ -45,12 +44,14 @@ def plans(study: Study) -> Plans:
 
 
 def rows(study: Study, records: Records) -> list[Row]:
-    """Return a row for each moment; nothing for a training run that failed."""
+    """Return a row for each moment; nothing under a policy whose training runs all failed."""
+    plain, *_ = (records.where(_audit(study), defence=defence).done for defence in three_defences(study).values())
     return [
         row
         for name, defence in three_defences(study).items()
-        for record in records.where(_audit(study), defence=defence).done
-        for row in _rows({**audits.place_of(study.focus), "policy": name}, record)
+        for row in _rows(
+            {**audits.place_of(study.focus), "policy": name}, records.where(_audit(study), defence=defence).done, plain
+        )
     ]
 
 
@@ -58,9 +59,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare accuracies at the same moments of a training run."""
     verdicts = []
     for place, own in groups(rows, *audits.PLACE):
-        hybrid = {row["rounds"]: reading_of(row, audits.ACCURACY) for row in rows_where(own, policy=HYBRID)}
-        plain = {row["rounds"]: reading_of(row, audits.ACCURACY) for row in rows_where(own, policy=NONE)}
-        gaps = [difference(plain[rounds], hybrid[rounds]) for rounds in plain if rounds in hybrid and rounds]
+        gaps = [reading_of(row, LOST) for row in rows_where(own, policy=HYBRID) if row["rounds"]]
         words = f"Accuracy(none) - accuracy(hybrid), mean over moments of the training, {', '.join(place)}"
         verdicts.append(at_most(words, mean_of(gaps), audits.EQUAL))
     return verdicts
@@ -70,19 +69,25 @@ def _audit(study: Study) -> str:
     return audits.audit_name(study.focus, "training")
 
 
-def _rows(place: Row, record: Record) -> list[Row]:
-    starts = [reading.name for reading in record.readings if reading.name.startswith(AFTER)]
-    rows: list[Row] = []
-    for rounds in sorted(int(name.removeprefix(AFTER)) for name in starts):
-        measured = {name: find_reading(record, f"{name}_after_{rounds}") for name in CURVES}
-        rows.append({**place, "rounds": rounds, **_columns(measured)})
-    rounds = cast("Federated", record.cell.scenario).rounds
-    end = {audits.ACCURACY: find_reading(record, audits.ACCURACY)}
-    return [*rows, {**place, "rounds": rounds, **_columns(end)}]
+def _rows(place: Row, runs: Records, plain: Records) -> list[Row]:
+    """Return a row for each moment, over training runs, beside those without a policy."""
+    starts = {reading.name for record in runs for reading in record.readings if reading.name.startswith(AFTER)}
+    rows: list[Row] = [
+        {**place, "rounds": rounds, **_columns(runs, plain, f"_after_{rounds}", CURVES)}
+        for rounds in sorted(int(name.removeprefix(AFTER)) for name in starts)
+    ]
+    ended = {cast("Federated", record.cell.scenario).rounds for record in runs}
+    # At the end there is the accuracy of the whole training run alone.
+    return rows + [{**place, "rounds": rounds, **_columns(runs, plain, "", CURVES[:1])} for rounds in ended]
 
 
-def _columns(readings: Mapping[str, Reading | None]) -> Row:
-    return {key: value for name in CURVES for key, value in columns(name, readings.get(name)).items()}
+def _columns(runs: Records, plain: Records, moment: str, measured: Sequence[str]) -> Row:
+    row: Row = {}
+    for name in CURVES:
+        own = runs.readings(f"{name}{moment}", optional=True) if name in measured else {}
+        row |= over_runs(name, own.values())
+    own, bare = (each.readings(f"{audits.ACCURACY}{moment}", optional=True) for each in (runs, plain))
+    return row | audits.paired_columns(LOST, bare, own)
 
 
 EXPERIMENT = Experiment(

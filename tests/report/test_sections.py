@@ -88,6 +88,25 @@ def test_the_rows_of_the_verdict_are_marked(page, made):
     assert [one["judged"] for one in table_section(page(records)).values["lines"]] == [True, False]
 
 
+def test_the_attack_of_a_suite_that_decides_has_a_row_of_its_own(page, made):
+    team = {"attack": made.TEAM, "label": "team"}
+    bare = made.record(psnr=38, extra=made.members({"simple": 38, "learned": 30}), **team)
+    defended = made.record(TopK(), psnr=12, extra=made.members({"simple": 12, "learned": 30}), **team)
+    shown = page([bare, defended])
+    assert [one.worst.attack for one in shown.summary.judgements] == ["team", "learned"]
+    lines = table_section(shown).values["lines"]
+    assert [(line["cells"][1], line["judged"]) for line in lines] == [
+        ("team", True),
+        ("team", False),
+        ("learned (of team)", True),
+    ]
+    assert [line["cells"][2] for line in lines] == [
+        "images recognised 100 % (68 to 100)",
+        "images recognised 0 % (0 to 32)",
+        "images recognised 100 % (68 to 100)",
+    ]
+
+
 def test_a_reading_without_interval_is_a_number():
     assert format_reading(Reading(name="psnr", value=3.0), str) == "3.0"
     assert format_reading(None, str) == "-"

@@ -117,6 +117,11 @@ class Row:
         return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{self.moment}"
 
     @property
+    def title(self) -> str:
+        """What tables call the attack: of several that were tried together, with their name."""
+        return f"{self.attack} (of {self.suite})" if self.suite else self.attack
+
+    @property
     def attacks(self) -> tuple[Row, ...]:
         """Each attack that was tried, as a row of its own: the members of an ensemble, or this row."""
         return self.alone or (self,)

@@ -25,6 +25,7 @@ from leaktight.findings.kind import leak_kinds
 from leaktight.findings.utility import Price, is_utility, no_better, price_of, utility_of
 from leaktight.metrics.perturbation import BIAS_RATIO, BODY_RATIO, RATIO
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
+from leaktight.plans.control import at_the_message
 from leaktight.statistics.pooling import low, pool
 
 RATIOS = (BIAS_RATIO, BODY_RATIO, RATIO)
@@ -210,7 +211,7 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
 
 def _place(record: Record) -> tuple[object, ...]:
     cell = record.cell
-    return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(cell.probe)
+    return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(at_the_message(cell.probe))
 
 
 def _beside_noise(record: Record, noise: Mapping[tuple[tuple[object, ...], str], float]) -> Record:

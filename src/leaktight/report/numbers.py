@@ -40,7 +40,8 @@ def table_section(page: Page, judged: bool = True) -> Section | None:
     rows = tuple(row for row in page.summary.tabled if not of_layers_alone(row))
     if not rows:
         return None
-    judgements = [one for one in page.summary.judgements if judged and not one.kind.unjudged]
+    # What comes beside examples is another number of the same row.
+    judgements = [one for one in page.summary.judgements if judged and not one.kind.unjudged and not one.beside]
     decided = [judgement.worst for judgement in judgements]
     places = _places(page, rows)
     constant = [f"{column.title} {column.text(rows[0])}" for column in places if _is_constant(column, rows)]

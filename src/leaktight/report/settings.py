@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leaktight.attacks.presets import PRESETS
+from leaktight.captures import AsCaptured
 from leaktight.core.attack import Attack
 from leaktight.core.budget import budgets_of, other_notes
 from leaktight.core.defence import Defence, is_undefended, links
@@ -77,10 +78,17 @@ def known_in(page: Page) -> frozenset[Knows]:
     granted = {known for probe in probes if isinstance(probe, Attempt) for known in probe.threat.knows}
     kinds = {link.kind for record in page.records for link in links(record.cell.defence)}
     federated = any(isinstance(record.cell.scenario, Federated) for record in page.records)
-    usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
+    usual = {Knows.LABELS, Knows.AUXILIARY}
     usual |= {Knows.KEYS} if "class_keys" in kinds else set()
     usual |= {Knows.LOCAL_STEPS} if federated else set()
-    return frozenset(granted | usual)
+    if not any(_is_declared(record.cell.defence) for record in page.records):
+        return frozenset(granted | usual) - {Knows.DEFENCE}
+    return frozenset(granted | usual | {Knows.DEFENCE})
+
+
+def _is_declared(defence: Defence) -> bool:
+    """Return whether anybody says that this is a defence: what senders of captured messages did, nobody says."""
+    return not is_undefended(defence) and not isinstance(defence, AsCaptured)
 
 
 def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), active: bool = False) -> dict[str, Any]:
@@ -99,7 +107,7 @@ def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), ac
     other = f"the participant {threat.seat}: it takes part and reads the messages of its own exchange"
     return {
         "seat": SEATS.get(threat.seat, other),
-        "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted)],
+        "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted & known)],
         "withheld": [words for one, words in KNOWN.items() if one in known - granted],
     }
 
@@ -115,7 +123,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
         family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
     )
     models_words = join_words(list(models))
-    defended = not all(map(is_undefended, defences))
+    defended = any(map(_is_declared, defences))
     return {
         "gist": gist(attack),
         "wants": wants,
@@ -171,6 +179,7 @@ def parameters_section(page: Page) -> Section:
                 f"A{probes[record.cell.probe.key][2]}",
             ],
             "cell": record.cell,
+            "label": label_of(record.cell),
             "status": record.status.value,
             "seconds": record.seconds,
             "reason": record.reason,

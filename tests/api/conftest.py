@@ -62,4 +62,6 @@ def cheap() -> Iterator[dict[str, Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(audit.PRESETS, "quick", shortened)
-        yield {"rounds": 2, "participants": 2, "batch_size": 8, "grid": {"victims": 2}, "progress": False}
+        # A budget is for the suite alone.
+        settings = {"rounds": 2, "participants": 2, "batch_size": 8, "grid": {"victims": 2}}
+        yield {**settings, "progress": False, "budget": "none"}

@@ -156,6 +156,41 @@ def test_a_network_of_the_same_weights_that_computes_something_else_is_another(a
         assert bool(steps) is again
 
 
+def test_the_first_answer_comes_before_the_rest_of_the_audit(network, arrays, cheap, capsys, tmp_path):
+    settings = {**cheap, "progress": True, "out": tmp_path / "audit"}
+    result = audit_model(network, arrays, ["top_k"], **settings)
+    said = capsys.readouterr()
+    first, later = said.err.splitlines()
+    assert said.out == ""
+    assert re.match("First answer, in the untrained network by .*: No defence: leaks. .* Searches follow.$", first)
+    assert later == f"After the searches. {result.verdicts[0].sentence}"
+    audit_model(network, arrays, ["top_k"], **settings)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 600.0),
+        ({"preset": "standard"}, None),
+        ({"preset": "standard", "budget": 90}, 90.0),
+        ({"budget": "1h"}, 3600.0),
+        ({"budget": "none"}, None),
+    ],
+)
+def test_an_own_network_has_ten_minutes_unless_one_says_otherwise(network, arrays, monkeypatch, settings, seconds):
+    class Reached(Exception):
+        pass
+
+    def run(plan, folder, workers, device, step, budget):
+        assert budget == seconds
+        raise Reached
+
+    monkeypatch.setattr("leaktight.api.audit.run", run)
+    with pytest.raises(Reached):
+        audit_model(network, arrays, [], progress=False, **settings)
+
+
 def test_a_temporary_folder_is_private_and_goes_with_the_result(network, arrays, cheap):
     result = audit_model(network, arrays, [], **cheap)
     folder = result.folder
@@ -234,15 +269,19 @@ class Net(nn.Module):
         return self.scores(inputs.flatten(1))
 
 result = audit_model(
-    Net(), (torch.rand(60, 1, 8, 8), torch.arange(60) % 3), [], rounds=1, grid={"victims": 1, "batch_sizes": (1,)}
+    Net(), (torch.rand(60, 1, 8, 8), torch.arange(60) % 3), [], "none", rounds=1,
+    grid={"victims": 1, "batch_sizes": (1,)},
 )
 print(repr(result).partition(":")[0])
 """
 
 
 @pytest.mark.long
-def test_a_plain_script_needs_no_guard_and_prints_nothing_of_its_own(tmp_path):
+def test_a_plain_script_needs_no_guard_and_says_what_leaks(tmp_path):
     (tmp_path / "mine.py").write_text(textwrap.dedent(SCRIPT))
     said = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (said.returncode, said.stdout, said.stderr) == (0, "<ModelAudit of Net\n", "")
+    assert (said.returncode, said.stdout) == (0, "<ModelAudit of Net\n")
+    [answer, later] = said.stderr.splitlines()
+    assert answer.startswith("First answer, in the untrained network by ")
+    assert later.startswith("After the searches. ")
     assert [path.name for path in Path(tmp_path).iterdir()] == ["mine.py"]

@@ -31,8 +31,10 @@ def test_it_runs_and_shows_verdicts_and_table(tmp_path: Path) -> None:
     *progress, shown = outputs["audit"]
     assert shown["data"]["text/html"].startswith("<p>Without a defence, ")
     assert "Top-k (share 0.1)" in shown["data"]["text/html"]
-    # One line that changed in place, and nothing on standard error.
-    assert [output["data"]["text/plain"] for output in progress] == ["The audit is done."]
+    # One line that changed in place, the first answers, and nothing on standard error.
+    line, *answers = [output["data"]["text/plain"] for output in progress]
+    assert line == "The audit is done."
+    assert answers[0].startswith("First answer")
     [table] = outputs["table"]
     assert "verdict" in table["data"]["text/html"]
     assert (tmp_path / "digits-report.html").stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""Progress: a line that changes in place in a notebook, a bar on a terminal, nothing elsewhere."""
+"""Progress: a line that changes in place in a notebook, a bar on a terminal, sentences alone elsewhere."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def notebook(monkeypatch):
     """Pretend to be the kernel of a notebook; return what it shows."""
     shown = []
 
-    def display(bundle, raw, display_id):
+    def display(bundle, raw, display_id=False):
         assert raw
-        assert display_id
         shown.append(bundle)
         return Handle(shown)
 
@@ -46,9 +45,9 @@ def notebook(monkeypatch):
 
 
 def test_a_notebook_has_one_line_that_changes(notebook):
-    with show_progress(True) as step:
+    with show_progress(True) as watcher:
         for one in STEPS:
-            step(one)
+            watcher.step(one)
     assert [bundle["text/plain"] for bundle in notebook] == [
         "preparing",
         "1 of 4, training with <none>",
@@ -59,39 +58,55 @@ def test_a_notebook_has_one_line_that_changes(notebook):
     assert "&lt;none&gt;" in notebook[1]["text/html"]
 
 
+def test_a_notebook_keeps_what_is_said(notebook):
+    with show_progress(True) as watcher:
+        watcher.say("First answer: <none>.")
+        watcher.step(STEPS[0])
+    assert notebook[1] == {"text/plain": "First answer: <none>.", "text/html": "<p>First answer: &lt;none&gt;.</p>"}
+
+
 def test_a_notebook_is_not_flooded(notebook, monkeypatch):
     monkeypatch.setattr(progress, "PACE", 3600.0)
-    with show_progress(True) as step:
+    with show_progress(True) as watcher:
         for _ in range(100):
-            step(STEPS[0])
+            watcher.step(STEPS[0])
     assert len(notebook) <= 3
 
 
 def test_a_terminal_of_ipython_is_no_notebook(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(config={})))
-    with show_progress(True) as step:
-        assert step is None
+    with show_progress(True) as watcher:
+        assert watcher.step is None
 
 
 def test_a_terminal_has_a_bar_that_is_cleared_away(monkeypatch):
     written = io.StringIO()
     monkeypatch.setattr(progress, "Console", lambda stderr: Console(file=written, force_terminal=True, width=100))
-    with show_progress(True) as step:
+    with show_progress(True) as watcher:
         for one in STEPS:
-            step(one)
+            watcher.step(one)
+        watcher.say("First answer: [none].")
+    assert "First answer: [none].\n" in written.getvalue()
     assert "analytic against none" in written.getvalue()
     assert "2/4" in written.getvalue()
 
 
-@pytest.mark.parametrize("shown", [True, False])
-def test_nobody_watches(shown, capsys):
-    with show_progress(shown) as step:
-        assert step is None
+def test_a_file_holds_sentences_and_no_bar(capsys):
+    with show_progress(True) as watcher:
+        assert watcher.step is None
+        watcher.say("First answer.")
+    assert capsys.readouterr() == ("", "First answer.\n")
+
+
+def test_nobody_watches(capsys):
+    with show_progress(False) as watcher:
+        assert watcher == (None, None)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_function_of_ones_own_is_told():
     told = []
-    with show_progress(told.append) as step:
-        step(STEPS[0])
+    with show_progress(told.append) as watcher:
+        watcher.step(STEPS[0])
+        assert watcher.say is None
     assert told == STEPS[:1]

@@ -142,6 +142,18 @@ def test_a_setting_that_all_share_stands_above_and_utility_beside_the_defence(ma
     assert not any("Batch" in line or "Accuracy" in line for line in lines)
 
 
+def test_the_number_that_a_verdict_rests_on_stands_in_the_table(made: Any) -> None:
+    team = {"attack": made.TEAM, "label": "team"}
+    bare = made.record(psnr=38, extra=made.members({"simple": 38, "learned": 30}), **team)
+    defended = made.record(TopK(), psnr=12, extra=made.members({"simple": 12, "learned": 30}), **team)
+    text = io.StringIO()
+    show([bare, defended], console=Console(file=text, width=80))
+    lines = text.getvalue().splitlines()
+    assert any(line.startswith("- Top-k (share 0.1): leaks.") and "learned" in line for line in lines)
+    [row] = [line.split() for line in lines if line.startswith("  learned (of team)")]
+    assert row[3] == "30.0"
+
+
 def test_settings_that_differ_have_columns(made: Any) -> None:
     lines = [line.plain for line in table(summarise([made.record(batch_size=size) for size in (1, 8)]).rows, 80)]
     assert lines[1] == "Numbers (before training):"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,6 +70,20 @@ def test_no_help_shows_escaped_markup(leaktight: Callable[..., Any]) -> None:
     said = [leaktight(*words, "--help").out for words in ((), *((name,) for name in COMMANDS), *parties)]
     assert not any("\\" in text for text in said)
     assert "[default: local]" in " ".join(leaktight("audit", "--help").out.split())
+
+
+def test_what_commands_do_is_said_whole(leaktight: Callable[..., Any]) -> None:
+    commands = leaktight("--help").out.partition("Commands:")[2].partition("Examples:")[0]
+    assert all(f"\n  {name} " in commands for name in COMMANDS)
+    assert "..." not in commands
+
+
+def test_an_error_is_not_broken_within_a_word_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sys, "stderr", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setenv("COLUMNS", "20")
+    assert module._folded("Error: It is so, and not else.\n- one") == "Error: It is so, and\n  not else.\n- one"
+    monkeypatch.setattr(module.sys, "stderr", SimpleNamespace(isatty=lambda: False))
+    assert module._folded("Error: It is so, and not else.") == "Error: It is so, and not else."
 
 
 def test_no_words_show_the_help(leaktight: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys
     assert "12 candidates drawn; " in said.out
     assert str(read_prediction()) in said.out
     assert f"Eight images before and after it: {tmp_path / 'policy.png'}" in said.out
-    assert " points less (" in said.out
+    assert re.search(r" %; (none seen|\d+\.\d( gained)?) \(-?\d+\.\d to \d+\.\d\)\n", said.out)
     for one in [*policy.split("+"), "as it is"]:
         assert any(line.startswith(f"{one} ") for line in said.out.splitlines())
     snippet = said.out.partition("[[defences]]")[2].partition("In PyTorch")[0]
@@ -116,14 +117,14 @@ def test_what_is_known_of_scores_is_said_and_what_attacks_found_comes_last(width
         (Attacked("initial", 24.0, psnr, 14.0, 2.5, (1.0, 4.0)),),
         0.61,
         0.65,
-        Reading(name="accuracy_lost", value=0.04, low=0.02, high=0.06),
+        Reading(name="accuracy_loss", value=0.04, low=0.02, high=0.06),
         ("It broke.",),
     )
     words = words_of(result, Path("policy.toml"), found)
     assert words[-4:] == [
         "Attacked before the training: PSNR 24.0 dB without the policy, 21.5 with it, 14.0 by the best answer that needs "
         "no message. It hides 2.5 dB (1.0 to 4.0). Images are still rebuilt.",
-        "It costs 4.0 points of accuracy (2.0 to 6.0): 65.0% without, 61.0% with the policy.",
+        "The price: 4.0 points of accuracy (95 % interval 2.0 to 6.0); accuracy 65.0 % without, 61.0 % with the policy.",
         "Not measured: It broke.",
         "All of it: leaktight report policy.verified",
     ]

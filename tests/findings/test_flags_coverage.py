@@ -54,6 +54,13 @@ def test_a_defence_that_draws_nothing_anew_need_not(made, defence):
     assert one_message_at_a_time([made.record(defence)]) == []
 
 
+@pytest.mark.parametrize(("passes", "flags"), [((0.6,), 1), ((0.6, 0.7), 0), ((), 0)])
+def test_scores_that_were_added_up_over_passes_join_messages(made, passes, flags):
+    added = Reading(name="leak_auc_passes", value=0.7, chance=0.5, leaks="high", each=passes)
+    record = made.record(SumKL(), psnr=None, extra=(added,))
+    assert len(one_message_at_a_time([record])) == flags
+
+
 def test_a_joint_attack_that_failed_or_met_another_defence_does_not_count(made):
     failed = made.record(GaussianNoise(), status=Status.FAILED, reason="no", **JOINED)
     assert one_message_at_a_time([made.record(GaussianNoise()), failed])

@@ -2,12 +2,14 @@
 
 import pytest
 
+from leaktight.attacks import preset
 from leaktight.captures import AsCaptured
 from leaktight.core.metric import Reading
 from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.headline import headline_of
 from leaktight.findings.summary import summarise
+from leaktight.plans.control import at_the_message
 
 
 def headline(records):
@@ -118,16 +120,22 @@ def test_captured_messages_are_told_beside_undefended_ones(made, bare, sent, sta
     assert headline([made.record(psnr=bare), made.record(AsCaptured(), psnr=sent)]).startswith(start)
 
 
-def ungraded(made, left, on_noise, label="posterior"):
+def ungraded(made, left, on_noise, label="posterior", attack=None):
     readings = [
         (Reading(name="objective", value=sum(each) / len(each), n=4, each=each), Reading(name="diverged", value=0, n=4))
         for each in (left, on_noise)
     ]
-    common = {"psnr": None, "accuracy": None, "label": label, "knows": (Knows.DEFENCE,)}
-    return [
-        made.record(AsCaptured(), extra=readings[0], **common),
-        made.record(AsCaptured(), extra=readings[1], purpose="null", **common),
-    ]
+    settings = {} if attack is None else {"attack": attack}
+    common = {"psnr": None, "accuracy": None, "label": label, "knows": (Knows.DEFENCE,), **settings}
+    measured = made.record(AsCaptured(), extra=readings[0], **common)
+    # As in a plan: some attacks of a suite look at less of noise.
+    common |= {"attack": at_the_message(measured.cell.probe).attack}
+    return [measured, made.record(AsCaptured(), extra=readings[1], purpose="null", **common)]
+
+
+def test_blind_captures_lead_with_what_the_suite_found(made):
+    said = headline(ungraded(made, (1e-9,) * 4, (200.0,) * 4, "strongest", preset("strongest")))
+    assert said.startswith("The attack strongest found examples that explain 4 of 4 messages (misfit 1e-09; 200 on")
 
 
 def test_blind_captures_lead_with_what_was_found(made):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from leaktight.captures import AsCaptured
 from leaktight.core.defence import Chain
 from leaktight.core.metric import Reading
 from leaktight.core.threat import Knows
@@ -174,6 +175,13 @@ def test_samples_are_counted_by_what_they_show(made):
     told = said([bare, *runs], kind="samples")
     # A generator that makes one picture is recognised wholly or not at all: one training run of three proves nothing.
     assert "show some class of the attacked" not in told
+
+
+def test_captured_messages_have_no_price_that_could_be_missing(made):
+    records = [made.record(psnr=38, accuracy=None), made.record(AsCaptured(), psnr=38, accuracy=None)]
+    [sentence] = [sentence_of(one) for one in judge(rows_of(records)) if isinstance(one.defence, AsCaptured)]
+    assert sentence.startswith("As captured: leaks.")
+    assert "accuracy" not in sentence
 
 
 def test_what_nobody_graded_is_told_for_each_attack(made):

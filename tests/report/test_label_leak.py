@@ -290,3 +290,33 @@ def test_passes_are_drawn_above_what_needs_no_message(page, record):
         [None, None, 0.7],
         [None, None, 0.55],
     ]
+
+
+def test_the_attack_of_a_suite_that_tells_most_is_drawn_by_its_own_steps(page, record, report):
+    def suite(defence, answer, member):
+        """Return what a suite answered, and what one of its attacks reached."""
+        whole = record(defence, answer, layers=(None,))
+        each = over_passes(record(defence, member, layers=(None,)), member, (member - 0.1, member))
+        extra = [reading.model_copy(update={"by": "surrogate"}) for reading in each.readings if reading.leaks]
+        return over_passes(
+            whole.model_copy(update={"readings": (*whole.readings, *extra)}), answer, (answer - 0.1, answer)
+        )
+
+    records = [suite(None, 0.95, 0.8), suite(SumKL(bound=0.4), 0.6, 0.7)]
+    (block,) = labels_section(page(records)).values["blocks"]
+    assert block["drawn"] == ["no defence: norm, at the cut", "sumKL (bound 0.4): surrogate (of norm), at the cut"]
+    # 0 % is an AUC of 0.5; a mean over the suite and its member would lie between both.
+    lines = {one.name: one for one in block["figures"][0].chart.panels[0].series if one.name}
+    assert min(point.y for point in lines["no defence"].points) >= 87
+    assert min(point.y for point in lines["sumKL (bound 0.4)"].points) >= 37
+    assert [(line["where"].partition(",")[0], line["judged"], line["folded"]) for line in block["passes"]] == [
+        ("norm", True, False),
+        ("surrogate (of norm)", False, True),
+        ("norm", False, False),
+        ("surrogate (of norm)", True, False),
+    ]
+    assert [(table["attack"], table["folded"]) for table in block["tables"]] == [
+        ("norm", False),
+        ("surrogate (of norm)", True),
+    ]
+    assert report(records).count("<summary>Each other attack of a suite</summary>") == 1

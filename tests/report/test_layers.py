@@ -153,6 +153,24 @@ def test_any_part_of_the_measures_is_enough(page, records, kept, axes):
     assert section.values["blocks"][0]["said"][0]["sentences"]
 
 
+def test_chance_levels_of_single_layers_are_ticks_and_words_speak_of_what_is_drawn(report, made):
+    def chart(chances):
+        rows = [
+            LayerRow(layer, {"psnr": Reading(name="psnr", value=20.0, low=19.0, high=21.0, chance=chance)})
+            for layer, chance in zip(LAYERS, chances, strict=True)
+        ]
+        [panel] = chart_of(rows).panels
+        return panel.level, [point.chance for point in panel.series[0].points]
+
+    assert chart((12.0,) * 4) == (12.0, [None] * 4)
+    assert chart((12.0, 11.0, 12.0, 12.0)) == (None, [12.0, 11.0, 12.0, 12.0])
+    dashes = "Dashes are what guessing gets"
+    place = {"scenario": SCENARIO, "psnr": None, "attack": PropertyInference(layers="each")}
+    for chance in (0.5, 0.0):
+        told = layered("property_auc", (0.6, 0.7, 0.9, 0.8), chance=chance)
+        assert (dashes in report([made.record(extra=told, **place)], gallery=lambda key: None)) == bool(chance)
+
+
 def test_layers_that_lack_a_measure_are_left_open():
     rows = [row("a", property_auc=0.6, psnr=9.0), row("b", property_auc=0.7), row("c", psnr=12.0)]
     chart = chart_of(rows)

@@ -8,7 +8,7 @@ from PIL import Image
 
 from leaktight import models
 from leaktight.attacks import preset
-from leaktight.captures import Captured
+from leaktight.captures import AsCaptured, Captured
 from leaktight.core.defence import Chain, Undefended
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Reading
@@ -93,6 +93,34 @@ def test_columns_that_say_nothing_new_are_left_out(page, made):
 def test_the_rows_of_the_verdict_are_marked(page, made):
     records = [made.record(psnr=38), made.record(psnr=30, attack=made.GEIPING, label="geiping2020")]
     assert [one["judged"] for one in table_section(page(records)).values["lines"]] == [True, False]
+
+
+def test_the_attack_of_a_suite_that_decides_has_a_row_of_its_own(page, made):
+    team = {"attack": made.TEAM, "label": "team"}
+    bare = made.record(psnr=38, extra=made.members({"simple": 38, "learned": 30}), **team)
+    defended = made.record(TopK(), psnr=12, extra=made.members({"simple": 12, "learned": 30}), **team)
+    shown = page([bare, defended])
+    assert [one.worst.attack for one in shown.summary.judgements] == ["team", "learned"]
+    lines = table_section(shown).values["lines"]
+    assert [(line["cells"][1], line["judged"]) for line in lines] == [
+        ("team", True),
+        ("team", False),
+        ("learned (of team)", True),
+    ]
+    assert [line["cells"][2] for line in lines] == [
+        "images recognised 100 % (68 to 100)",
+        "images recognised 0 % (0 to 32)",
+        "images recognised 100 % (68 to 100)",
+    ]
+
+
+def test_labels_that_come_beside_images_mark_no_row_by_its_images(page, made):
+    best = made.record(psnr=38, labels=0.5, label="search")
+    other = made.record(psnr=12, labels=0.0, label="algebra")
+    shown = page([best, other])
+    assert [one.worst.attack for one in shown.summary.judgements] == ["search", "algebra"]
+    lines = table_section(shown).values["lines"]
+    assert {line["cells"][1]: line["judged"] for line in lines} == {"search": True, "algebra": False}
 
 
 def test_a_reading_without_interval_is_a_number():
@@ -195,6 +223,24 @@ def test_changed_presets_say_what_was_changed(page, made):
     [threat] = threat_section(page([made.record(attack=changed, label="dlg2019*")])).values["threats"]
     assert list(threat["attacks"]) == ["dlg2019, changed"]
     assert threat["attacks"]["dlg2019, changed"]["changed"].startswith("iterations 10 in place of ")
+
+
+def test_nobody_knows_or_ignores_a_defence_that_nobody_declared(page, made):
+    knowing = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,)}
+    for records in ([made.record(**knowing)], [made.record(**knowing), made.record(AsCaptured(), **knowing)]):
+        for threat in threat_section(page(records)).values["threats"]:
+            assert not any(
+                "which defence" in said for words in ("knows", "withheld") for said in threat["words"][words]
+            )
+            assert not any(attack["defended"] for attack in threat["attacks"].values())
+    [threat] = threat_section(page([made.record(TopK(), **knowing)])).values["threats"]
+    assert "which defence is in use, and its settings" in threat["words"]["knows"]
+
+
+def test_the_cells_of_a_changed_preset_say_so_too(page, made):
+    changed = made.record(attack=preset("dlg2019", iterations=10), label="dlg2019*")
+    [line] = parameters_section(page([changed])).values["lines"]
+    assert line["label"] == "dlg2019, changed"
 
 
 def test_an_attacker_who_takes_part_knows_the_defence_and_nobody_is_denied_what_there_is_not(page, made):

@@ -42,7 +42,7 @@ def test_one_layer_gives_images_away_whatever_they_went_through(tmp_path: Path) 
     assert found.cost.value == pytest.approx(found.plain_accuracy - found.accuracy)
     said = found.sentences()
     assert said[0].startswith(f"Attacked before the training: PSNR {first.plain:.1f} dB without the policy,")
-    assert said[2].startswith("It costs ")
+    assert said[2].startswith("The price: ")
     assert (tmp_path / "audit" / "summary.json").exists()
 
 

@@ -13,16 +13,18 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from leaktight.api.progress import show_progress
+from leaktight.api.progress import Watcher, show_progress
 from leaktight.api.result import ModelAudit
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, excerpt, unknown
 from leaktight.core.in_memory import hold
+from leaktight.core.record import Record
 from leaktight.core.temporary import private_temporary
 from leaktight.data.examples import Array, as_data
 from leaktight.data.in_memory import InMemory as DataInMemory
 from leaktight.data.in_memory import keep_units
 from leaktight.data.source import Data
+from leaktight.findings.first_answer import at_a_glance, first_answer
 from leaktight.models.in_memory import InMemory as NetworkInMemory
 from leaktight.models.mode import BatchNormMode
 from leaktight.models.trial import Failure, attempt, outputs_of
@@ -30,7 +32,7 @@ from leaktight.plans.build import Faults, build_value, sweep
 from leaktight.plans.plan import Grid, Plan
 from leaktight.plans.presets import quick, standard
 from leaktight.running.scheduler import Progress, run
-from leaktight.running.time_budget import read_time
+from leaktight.running.time_budget import time_limit
 
 Examples = Dataset[Any] | DataLoader[Any] | tuple[Array, Array] | Data
 """What data may come as: a torch `Dataset` or `DataLoader`, a pair (inputs, labels) of arrays, or a `Data`."""
@@ -74,7 +76,8 @@ def audit_model(
         defences: what is compared with no defence: values such as `GaussianNoise(std=0.1)`, kinds such as
             `"gaussian_noise"`, or settings such as `{"kind": "gaussian_noise", "std": [0.01, 0.1]}`; None takes those
             of the preset.
-        budget: how long it may take, such as `"10m"` or a number of seconds; None for no limit.
+        budget: how long it may take, such as `"30m"` or a number of seconds; `"none"` for no limit. None takes ten
+            minutes for `quick`, as nobody knows what your network costs, and sets no limit for `standard`.
         public: examples that are no secret, in any form that `dataset` may have: the network is tested on them, and
             attackers know them. None holds a fifth of `dataset` out.
         out: the audit's folder. If it holds this audit already, finished cells are kept, unless the network, the data
@@ -88,7 +91,8 @@ def audit_model(
         batch_norm: the mode of batch norm, as in `leaktight explain factory`.
         output: which part of what the network returns is the class scores: as in `factory`.
         grid: batch sizes, stages and victims, as in `[grid]` of a plan, in place of the preset's.
-        progress: whether to show progress; or a function that is told of each step.
+        progress: whether to show progress, and the first answer as soon as it is there; or a function that is told of
+            each step.
         **scenario: settings of the training run in place of the preset's, such as `rounds=20` or `participants=8`, as
             in `leaktight explain federated`.
 
@@ -99,7 +103,7 @@ def audit_model(
         >>> import torch
         >>> network = nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
         >>> examples = torch.rand(40, 1, 4, 4), torch.arange(40) % 2
-        >>> result = audit_model(network, examples, [], rounds=1, grid={"victims": 1}, progress=False)
+        >>> result = audit_model(network, examples, [], "none", rounds=1, grid={"victims": 1}, progress=False)
         >>> [(found.name, found.leak, found.verdict) for found in result.verdicts][:1]
         [('no defence', 'images', 'leaks')]
     """
@@ -116,17 +120,39 @@ def audit_model(
         {**(grid or {}), "seeds": (seed,)},
         scenario,
     )
-    seconds = None if budget is None else read_time(budget if isinstance(budget, str) else f"{budget}s")
+    given_time = budget if budget is None or isinstance(budget, str) else f"{budget}s"
+    seconds = time_limit(given_time, unknown_cost=preset == "quick")
     with ExitStack() as stack:
         folder = stack.enter_context(private_temporary()) if out is None else Path(out).expanduser()
         with (
             hold({(NetworkInMemory.family, name): network, (DataInMemory.family, source): data}),
-            show_progress(progress) as step,
+            show_progress(progress) as watcher,
         ):
-            records = run(plan, folder, workers, device, step, seconds)
+            records = _run(plan, folder, workers, device, watcher, seconds)
         result = ModelAudit(name, folder, records)
         weakref.finalize(result, stack.pop_all().close)
     return result
+
+
+def _run(
+    plan: Plan, folder: Path, workers: int, device: str | None, watcher: Watcher, seconds: float | None
+) -> list[Record]:
+    """Run an audit; whoever watches is told what messages leak without a defence as soon as that is known."""
+    say = watcher.say
+    if say is None:
+        return run(plan, folder, workers, device, watcher.step, seconds)
+    answer = at_a_glance(plan, folder, device)
+    if answer:
+        say(answer)
+    return run(
+        plan,
+        folder,
+        workers,
+        device,
+        watcher.step,
+        seconds,
+        on_undefended=lambda records: say(first_answer(records, again=bool(answer))),
+    )
 
 
 def _plan(

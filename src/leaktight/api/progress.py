@@ -1,18 +1,19 @@
-"""Progress of an audit that a program runs: a bar on a terminal, a line in a notebook, nothing where nobody watches."""
+"""Progress of an audit that a program runs: a bar on a terminal, a line in a notebook, sentences alone elsewhere."""
 
 from __future__ import annotations
 
 import html
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+from rich.text import Text
 
 from leaktight.running.scheduler import Progress, Step
 
@@ -20,24 +21,38 @@ PACE = 0.5
 """How many seconds lie at least between two changes of a notebook's line."""
 
 
-@contextmanager
-def show_progress(shown: bool | Progress) -> Iterator[Progress | None]:
-    """Return what is told of each step of an audit in the block; None if nobody is.
+class Watcher(NamedTuple):
+    """Whoever watches an audit.
 
     Args:
-        shown: whether to show it here; or a function of your own that is told instead.
+        step: is told of each step; None if nobody is.
+        say: is given the sentences that stay, such as the first answer; None if nobody wants them.
+    """
+
+    step: Progress | None = None
+    say: Callable[[str], None] | None = None
+
+
+@contextmanager
+def show_progress(shown: bool | Progress) -> Iterator[Watcher]:
+    """Return what is told of an audit in the block.
+
+    Args:
+        shown: whether to show it here; or a function of your own that is told of each step instead.
     """
     if not isinstance(shown, bool):
-        yield shown
+        yield Watcher(shown)
     elif shown and _is_notebook():
         line = _NotebookLine()
-        yield line.step
+        yield Watcher(line.step, line.say)
         line.end()
     elif shown and (console := Console(stderr=True)).is_terminal:
-        with _bar(console) as step:
-            yield step
+        with _bar(console) as watcher:
+            yield watcher
+    elif shown:
+        yield Watcher(say=lambda sentence: console.print(Text(sentence), highlight=False, soft_wrap=True))
     else:
-        yield None
+        yield Watcher()
 
 
 def _is_notebook() -> bool:
@@ -51,15 +66,19 @@ class _NotebookLine:
     """One line below a cell that changes in place."""
 
     def __init__(self) -> None:
-        display: Any = import_module("IPython.display").display
+        self._display: Any = import_module("IPython.display").display
         self._last = 0.0
-        self._handle = display(_line("preparing", 0, 0), raw=True, display_id=True)
+        self._handle = self._display(_line("preparing", 0, 0), raw=True, display_id=True)
 
     def step(self, step: Step) -> None:
         """Take in how far the audit is."""
         if time.monotonic() - self._last >= PACE:
             self._last = time.monotonic()
             self._handle.update(_line(step.text, step.done, step.total), raw=True)
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence that stays, below the line."""
+        self._display({"text/plain": sentence, "text/html": f"<p>{html.escape(sentence)}</p>"}, raw=True)
 
     def end(self) -> None:
         """Say that it is done."""
@@ -74,7 +93,7 @@ def _line(text: str, done: float, total: int) -> dict[str, str]:
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Progress]:
+def _bar(console: Console) -> Iterator[Watcher]:
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with RichProgress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("preparing", total=None)
@@ -82,4 +101,4 @@ def _bar(console: Console) -> Iterator[Progress]:
         def step(step: Step) -> None:
             bar.update(task, total=step.total, completed=step.done, description=step.text)
 
-        yield step
+        yield Watcher(step, lambda sentence: console.print(Text(sentence), highlight=False))

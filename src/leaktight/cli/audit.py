@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from leaktight.running import worker_pool
 
 SOME_FAILED = 1
-OWN_BUDGET = "10m"
-"""How long an audit of a person's own network takes, unless they say: nobody knows what a search of it costs."""
-NO_BUDGET = "none"
 
 EXAMPLES = """
 \b
@@ -112,7 +109,7 @@ def audit(
     from leaktight.cli.captured import of_captures
     from leaktight.cli.progress import Bar
     from leaktight.running import run
-    from leaktight.running.time_budget import read_budget
+    from leaktight.running.time_budget import OWN_BUDGET, read_budget, time_limit
 
     if captured is not None or truth is not None or shape is not None or known:
         _refuse_own(batch_norm=batch_norm, output=output, weights=weights)
@@ -178,6 +175,7 @@ def _say_before(
         Whether there was an answer.
     """
     from leaktight.cli.captured import answer_first
+    from leaktight.findings.first_answer import at_a_glance
 
     answer = at_a_glance(plan, folder, device) if own and not bar.quiet else ""
     if answer:
@@ -203,62 +201,11 @@ def _refuse_own(**given: str | None) -> None:
         )
 
 
-def time_limit(budget: str | None, unknown_cost: bool) -> float | None:
-    """Return how many seconds an audit has; None for no limit.
-
-    Args:
-        budget: what the command line says.
-        unknown_cost: whether it is one of a person's own network, without a plan.
-
-    Example:
-        >>> time_limit(None, True), time_limit("none", True), time_limit("1h", False), time_limit(None, False)
-        (600.0, None, 3600.0, None)
-    """
-    from leaktight.running.time_budget import read_time
-
-    chosen = (OWN_BUDGET if unknown_cost else NO_BUDGET) if budget is None else budget
-    return None if chosen == NO_BUDGET else read_time(chosen)
-
-
 def _is_own(plan: Plan) -> bool:
     """Return whether a plan audits a person's own network."""
     from leaktight.models import Factory
 
     return any(isinstance(dict(scenario).get("model"), Factory) for scenario in plan.scenarios.values())
-
-
-def at_a_glance(plan: Plan, folder: Path, device: str | None) -> str:
-    """Say what messages give away to attacks that take seconds, before what takes minutes begins.
-
-    It is measured apart, and again by the audit itself.
-
-    Args:
-        plan: the whole audit.
-        folder: the audit's folder; where an audit has begun there already, its own answers come soon enough.
-        device: as for `run`.
-
-    Returns:
-        The sentences; nothing if an audit has begun there, or none of these attacks could be run.
-    """
-    from leaktight.core.display import join_words
-    from leaktight.core.temporary import private_temporary
-    from leaktight.findings.summary import summarise
-    from leaktight.plans.presets import glance
-    from leaktight.running import run
-    from leaktight.running.store import STORE_FILE
-
-    if (folder / STORE_FILE).exists():
-        return ""
-    with private_temporary() as place:
-        summary = summarise(run(glance(plan), place, device=device))
-    if not summary.judgements:
-        return ""
-    said = zip(summary.judgements, summary.verdict, strict=True)
-    leaking = {judgement.worst.attack: sentence for judgement, sentence in said if judgement.verdict == "leaks"}
-    if not leaking:
-        return "First answer: no attack that needs no search read anything from the untrained network. Searches follow."
-    found = " ".join(leaking.values())
-    return f"First answer, in the untrained network by {join_words(list(leaking))}: {found} Searches follow."
 
 
 def finish(

@@ -52,7 +52,7 @@ def _table(kind: LeakKind, rows: Sequence[Row], width: int) -> list[Text]:
         [
             Group(
                 _heading(group, beside),
-                [[row.attack, *(column.text(row) for column in columns)] for row in group],
+                [[row.title, *(column.text(row) for column in columns)] for row in group],
             )
             for group in groups.values()
         ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -114,12 +116,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except LeaktightError as error:
-        typer.echo(f"Error: {_printable(str(error))}", err=True)
+        typer.echo(_folded(f"Error: {_printable(str(error))}"), err=True)
         return USAGE_ERROR
     except MemoryError:
         typer.echo("Error: There is not enough memory for that. Name smaller files, or a part of them.", err=True)
         return USAGE_ERROR
     return 0
+
+
+def _folded(text: str) -> str:
+    """Return a text in lines that a terminal does not break within words; whole where standard error is none."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    return "\n".join(compare.fold(line, 0, width) for line in text.split("\n"))
 
 
 def _printable(text: str) -> str:

@@ -65,7 +65,7 @@ def show(
         _print(where, "Scenarios", [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)])
     show_verdict(where, summary)
     _print(where, "Advice", [f"{advice.question} {advice.sentence}" for advice in advise(summary)])
-    print_lines(where, table(summary.rows, where.width))
+    print_lines(where, table(summary.tabled, where.width))
     for heading, lines in {
         f"Threat models ({SOURCE})": attacks_by_letter(records),
         **remarks(summary),

@@ -9,6 +9,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from leaktight.core.errors import closest
 
+WHOLE = 1000
+"""How many letters of what a command does are shown: all."""
+
 
 class PlainCommand(TyperCommand):
     """A command whose help shows `[default: local]`.
@@ -31,7 +34,15 @@ class PlainCommand(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands that gives one hint where Typer and Click both have their own."""
+    """A group of commands that says of each what it does, and gives one hint where Typer and Click have their own."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, on as many lines as that takes: Click would cut it at the first."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(WHOLE)) for name, command in commands if command is not None]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -11,6 +11,8 @@ from rich.text import Text
 
 from leaktight.cli.text_table import Group, TextTable, print_lines, print_text
 from leaktight.core.display import count
+from leaktight.core.metric import Reading
+from leaktight.findings.sentence import price_words
 from leaktight.search import Result, Verification
 from leaktight.search.prediction import read_prediction
 from leaktight.search.result import Scored
@@ -39,7 +41,7 @@ def show(result: Result, out: Path, console: Console | None = None, verification
     )
     print_text(where, _counts(result))
     titles = ["Policy", "Privacy score (lower is better)", "Accuracy score, times that of images as they are"]
-    titles += ["Accuracy after brief training"] if result.tried else []
+    titles += ["Accuracy after brief training, and points lost"] if result.tried else []
     rows = [
         [one.policy or AS_IT_IS, _privacy(one), f"{relative_accuracy(one, result):.2f}", *_brief_accuracy(one)]
         for one in (*result.chosen, result.untransformed)
@@ -164,11 +166,11 @@ def _brief_accuracy(one: Scored) -> list[str]:
     """Return the accuracy after brief training and what was lost; nothing if there was none."""
     if one.learned is None:
         return []
+    accuracy = f"{100 * one.learned:.1f} %"
     if one.cost is None:
-        return [f"{one.learned:.1%}"]
+        return [accuracy]
     low, high = one.cost_interval
-    ends = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
-    return [f"{one.learned:.1%}, {100 * one.cost:.1f} points less{ends}"]
+    return [f"{accuracy}; {price_words(Reading(name='accuracy_loss', value=one.cost, low=low, high=high))}"]
 
 
 def _as_dict(verification: Verification) -> dict[str, object]:

@@ -100,9 +100,9 @@ class Bar:
             records: what was measured.
             again: whether something was said of it already, before the searches.
         """
-        from leaktight.findings.summary import summarise
+        from leaktight.findings.first_answer import first_answer
 
-        self.say(f"{'After the searches' if again else 'First answer'}. {summarise(records).verdict[0]}")
+        self.say(first_answer(records, again))
 
     def say(self, sentence: str) -> None:
         """Show a sentence that stays."""

@@ -41,7 +41,7 @@ class Entry:
     @property
     def name(self) -> str:
         """How it is named to people."""
-        return f"{self.row.attack} (of {self.suite})" if self.suite else self.row.attack
+        return self.row.title
 
     @property
     def cost(self) -> int:

@@ -11,21 +11,21 @@ from leaktight.core.record import Record, Status
 from leaktight.findings.adaptation import attacks_in
 from leaktight.findings.display import STAGES, family_of
 from leaktight.findings.flag import Flag
+from leaktight.findings.label_leak import PASSES
 
 
 def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
     """What a defence draws anew for every message averages out over messages about the same examples.
 
-    So an attack must have joined them. Whoever trains for several rounds sends several such messages.
+    So an attack must have joined them, or its scores were added up over passes. Whoever trains for several rounds sends
+    several such messages.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in _attempts(records):
         cell = record.cell
         if cell.defence.redraws and not is_undefended(cell.defence) and cell.scenario.repeats_examples(record.notes):
             groups.setdefault((cell.scenario.key, cell.defence.key), []).append(record)
-    alone = [
-        group for group in groups.values() if not any(attack.joins for record in group for attack in attacks_in(record))
-    ]
+    alone = [group for group in groups.values() if not any(map(_joins_messages, group))]
     if not alone:
         return []
     names = join_words(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
@@ -35,6 +35,12 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
         'messages (`messages = "joined"`, or scores added up over passes).'
     )
     return [Flag("one_message_at_a_time", said, tuple(record.cell.key for group in alone for record in group))]
+
+
+def _joins_messages(record: Record) -> bool:
+    """Return whether several messages about the same examples were taken together."""
+    added_up = any(reading.name == PASSES and len(reading.each) != 1 for reading in record.readings)
+    return added_up or any(attack.joins for attack in attacks_in(record))
 
 
 def one_stage_attacked(records: Sequence[Record]) -> list[Flag]:

@@ -238,7 +238,7 @@ class Images(LeakKind):
     def columns(self) -> tuple[Column, ...]:
         """Return the PSNR and its chance level."""
         return (
-            Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"))),
+            Column("Mean PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"))),
             Column("Chance", lambda row: chance(row.reading(PSNR, "raw"))),
         )
 

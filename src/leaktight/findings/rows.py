@@ -25,6 +25,7 @@ from leaktight.findings.kind import leak_kinds
 from leaktight.findings.utility import Price, is_utility, no_better, price_of, utility_of
 from leaktight.metrics.perturbation import BIAS_RATIO, BODY_RATIO, RATIO
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
+from leaktight.plans.control import at_the_message
 from leaktight.statistics.pooling import low, pool
 
 RATIOS = (BIAS_RATIO, BODY_RATIO, RATIO)
@@ -117,6 +118,11 @@ class Row:
         return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{self.moment}"
 
     @property
+    def title(self) -> str:
+        """What tables call the attack: of several that were tried together, with their name."""
+        return f"{self.attack} (of {self.suite})" if self.suite else self.attack
+
+    @property
     def attacks(self) -> tuple[Row, ...]:
         """Each attack that was tried, as a row of its own: the members of an ensemble, or this row."""
         return self.alone or (self,)
@@ -205,7 +211,7 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
 
 def _place(record: Record) -> tuple[object, ...]:
     cell = record.cell
-    return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(cell.probe)
+    return cell.scenario.key, cell.defence.key, cell.batch_size, attack_of(at_the_message(cell.probe))
 
 
 def _beside_noise(record: Record, noise: Mapping[tuple[tuple[object, ...], str], float]) -> Record:

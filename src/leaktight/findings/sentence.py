@@ -34,7 +34,9 @@ def reasons_of(judgement: Judgement) -> str:
     if worst.useless:
         said.append(_say_ignorant(judgement))
     if not is_undefended(judgement.defence) and not judgement.beside and not kind.unjudged:
-        said += [_price(worst), *_budget(worst)]
+        # What senders of captured messages did to their model, nobody can measure.
+        priced = worst.loss is not None or not isinstance(judgement.defence, AsCaptured)
+        said += [*([_price(worst)] if priced else []), *_budget(worst)]
     return " ".join(said)
 
 

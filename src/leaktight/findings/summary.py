@@ -35,6 +35,16 @@ class AuditSummary:
     seeds: tuple[int, ...]
     curves: tuple[Curve, ...] = ()
 
+    @property
+    def tabled(self) -> tuple[Row, ...]:
+        """What tables show: the rows, and after each suite those of its attacks that a verdict rests on."""
+        decisive = [judgement.worst for judgement in self.judgements if judgement.suite is not None]
+        return tuple(
+            shown
+            for row in self.rows
+            for shown in (row, *(part for part in row.alone if any(part is worst for worst in decisive)))
+        )
+
 
 def summarise(records: Iterable[Record], whole: Sequence[Record] | None = None) -> AuditSummary:
     """Return rows, judgements and verdict of an audit.

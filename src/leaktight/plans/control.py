@@ -56,13 +56,11 @@ def null_cells(measured: Sequence[Cell]) -> list[Cell]:
     for cell in measured:
         if cell.defence == cell.scenario.baseline and isinstance(cell.probe, Attempt):
             first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
-    return [
-        cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()
-    ]
+    return [cell.model_copy(update={"purpose": "null", "probe": at_the_message(cell.probe)}) for cell in first.values()]
 
 
-def _at_the_message(probe: Probe) -> Probe:
-    """Return a probe that looks at the message alone.
+def at_the_message(probe: Probe) -> Probe:
+    """Return a probe that looks at the message alone, as on noise.
 
     At layers before the cut the attacker's own inputs have a part in what it finds. A bottom model has learned from
     messages that came before the noise; only its initial parameters have not.

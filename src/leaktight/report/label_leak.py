@@ -48,7 +48,7 @@ def labels_section(page: Page) -> Section | None:
     None if no labels were told apart.
     """
     groups: dict[tuple[int, int, str], list[Row]] = {}
-    for row in page.summary.rows:
+    for row in (one for whole in page.summary.rows for one in (whole, *whole.alone)):
         if any(reading.name in (LEAK_AUC, PASSES) for reading in row.readings):
             groups.setdefault((row.scenario, row.batch_size, row.stage), []).append(row)
     if not groups:
@@ -56,6 +56,7 @@ def labels_section(page: Page) -> Section | None:
     records = {record.cell.key: record for record in page.records}
     blocks = []
     for number, rows in enumerate(groups.values()):
+        judged = [judgement.worst for judgement in page.summary.judgements]
         curves = [
             curve for row in rows for curve in leak_curves(row, [records[key] for key in row.cells if key in records])
         ]
@@ -74,7 +75,7 @@ def labels_section(page: Page) -> Section | None:
             "setting": rows[0].setting,
             "figures": figures,
             "drawn": [_caption(curve) for curve in strongest],
-            "passes": [_passes(one) for one in over_passes],
+            "passes": [_passes(one, any(one.row is row for row in judged)) for one in over_passes],
             "beside": list(BESIDE.values()),
             "curves": over,
             "tables": _tables(curves),
@@ -88,13 +89,14 @@ def leak_curves(row: Row, records: Sequence[Record]) -> list[LeakCurve]:
     """Return the curve at each layer that a row was measured at, in the order of its readings."""
     tails = {reading.layer: reading for reading in row.readings if reading.name == TAIL}
     done = [record for record in records if record.status is Status.DONE]
+    by = row.attack if row.suite else ""
     found = []
     for found_at in (reading for reading in row.readings if reading.name == LEAK_AUC):
         each = [
             r.each
             for record in done
             for r in record.readings
-            if r.name == LEAK_AUC and r.layer == found_at.layer and r.each
+            if (r.name, r.layer, r.by) == (LEAK_AUC, found_at.layer, by) and r.each
         ]
         # Steps with one class alone are left out, in other seeds others: then only one seed's can be drawn.
         alike = each if len({len(values) for values in each}) == 1 else each[:1]
@@ -203,20 +205,22 @@ def passes_chart(over_passes: Sequence[LabelPasses], palette: Palette) -> Chart:
     most = max((len(one.curve) for one in best.values()), default=1)
     lowest = min([GUESSING, *chances.values(), *(value for one in best.values() for value in one.curve)])
     x = scale("passes over the data", (), ends=(0, most))
-    x = x._replace(ticks=tuple((value, text) for value, text in x.ticks if value == round(value)))
+    x = x._replace(ticks=tuple((value, f"{value:.0f}") for value, _ in x.ticks if value == round(value)))
     y = scale("leak AUC", (), ends=(max(-0.02, lowest - 0.04), 1.03))
     about = "Leak AUC over passes for each defence; the numbers are in the table below."
     return Chart(x, (Panel(y, tuple(series), 240, level),), about)
 
 
-def _passes(one: LabelPasses) -> dict[str, Any]:
+def _passes(one: LabelPasses, decides: bool) -> dict[str, Any]:
     cells = [f"{one.aucs[name].value:.2f}" if name in one.aucs else _NONE for name in BESIDE]
-    where = f"{one.row.attack}, {one.place}" + (f", {len(one.curve)} passes" if one.curve else "")
+    where = f"{one.row.title}, {one.place}" + (f", {len(one.curve)} passes" if one.curve else "")
     judged = strongest_layer(one.row.readings)
     return {
         "name": name_of(one.row.defence),
         "where": where,
         "cells": list(zip(BESIDE, cells, strict=True)),
+        "judged": decides,
+        "folded": bool(one.row.suite) and not decides,
         "tone": "leaks" if judged is not None and judged.beats_chance() else "",
     }
 
@@ -232,14 +236,14 @@ def strongest_curves(curves: Iterable[LeakCurve]) -> list[LeakCurve]:
 
 def _caption(curve: LeakCurve) -> str:
     """Say which attack and layer is drawn of a defence."""
-    return f"{name_of(curve.row.defence)}: {curve.row.attack}, {place_of(curve.median)}"
+    return f"{name_of(curve.row.defence)}: {curve.row.title}, {place_of(curve.median)}"
 
 
 def _tables(curves: Sequence[LeakCurve]) -> list[dict[str, Any]]:
     """Return a table for each attack: defences by layers, each with median and 95 % quantile."""
     found = []
-    for attack in dict.fromkeys(curve.row.attack for curve in curves):
-        here = [curve for curve in curves if curve.row.attack == attack]
+    for attack in dict.fromkeys(curve.row.title for curve in curves):
+        here = [curve for curve in curves if curve.row.title == attack]
         layers = list(dict.fromkeys(curve.median.layer for curve in here))
         lines: dict[str, dict[str | None, LeakCurve]] = {}
         for curve in here:
@@ -250,7 +254,7 @@ def _tables(curves: Sequence[LeakCurve]) -> list[dict[str, Any]]:
             for name, line in lines.items()
         }
         heads = ["cut" if layer is None else layer for layer in layers]
-        found.append({"attack": attack, "layers": heads, "lines": cells})
+        found.append({"attack": attack, "layers": heads, "lines": cells, "folded": bool(here[0].row.suite)})
     return found
 
 

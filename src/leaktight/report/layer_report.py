@@ -13,7 +13,7 @@ from leaktight.findings.layer_words import layer_sentences, together
 from leaktight.report.chart import Figure
 from leaktight.report.earlier import Tell, write_beside
 from leaktight.report.findings import flags_section, glossary_section
-from leaktight.report.layers import FIRST, chart_of, sealing_charts, table_of_rows
+from leaktight.report.layers import FIRST, chart_of, has_chance, sealing_charts, table_of_rows
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page, Section
 from leaktight.report.parameters import parameters_section, threat_section
@@ -68,7 +68,7 @@ def whole_section(page: Page, about: Sequence[str] = ()) -> Section | None:
         ],
         "table": table_of_rows([("Without defence", rows, None)]),
     }
-    values = {"blocks": [block], "several": False, "headline": headline}
+    values = {"blocks": [block], "several": False, "headline": headline, "chance": has_chance([block])}
     return Section("layers", "What each layer gives away", "layers.html", values)
 
 

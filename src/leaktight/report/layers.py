@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from leaktight.core.display import capital
@@ -82,8 +82,13 @@ def layers_section(page: Page) -> Section | None:
         blocks.append(block)
     if not blocks:
         return None
-    values = {"blocks": blocks, "several": len(blocks) > 1, "headline": ""}
+    values = {"blocks": blocks, "several": len(blocks) > 1, "headline": "", "chance": has_chance(blocks)}
     return Section("layers", "Where the leak sits", "layers.html", values)
+
+
+def has_chance(blocks: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether any chart of these blocks shows what guessing gets."""
+    return any(figure.chart.has_chance for block in blocks for figure in block["figures"])
 
 
 def measures_of(rows: Sequence[LayerRow]) -> list[Measure]:
@@ -104,6 +109,8 @@ def _sentences(profile: Profile, first: bool) -> dict[str, Any]:
 def chart_of(rows: Sequence[LayerRow], colour: str = "plain", first: int = _PANEL) -> Chart:
     """Return one panel for each measure above the same layers, with 95 % intervals; dashed is chance.
 
+    Where layers have chance levels of their own, each has a tick.
+
     Args:
         rows: what was measured of each layer.
         colour: that of the defence.
@@ -113,12 +120,19 @@ def chart_of(rows: Sequence[LayerRow], colour: str = "plain", first: int = _PANE
     for measure in measures_of(rows):
         placed = [(place, row) for place, row in enumerate(rows) if measure.name in row.readings]
         readings = [_with_bounds(row, measure.name) for _, row in placed]
-        points = tuple(
-            Point(float(place), one.value, one.low, one.high, tip=f"{row.layer}\n{measure.head} {_text(row, measure)}")
-            for (place, row), one in zip(placed, readings, strict=True)
-        )
         chances = {reading.chance for reading in readings if reading.chance}
         level = chances.pop() if len(chances) == 1 else None
+        points = tuple(
+            Point(
+                float(place),
+                one.value,
+                one.low,
+                one.high,
+                chance=(one.chance or None) if level is None else None,
+                tip=f"{row.layer}\n{measure.head} {_text(row, measure)}",
+            )
+            for (place, row), one in zip(placed, readings, strict=True)
+        )
         ends = None if measure.by == "rebuilding" else _range(measure, readings)
         values = [end for one in readings for end in (low(one), high(one), one.chance) if end is not None]
         y = scale(measure.head, values, ends=ends, most=5)

@@ -37,11 +37,12 @@ def table_section(page: Page, judged: bool = True) -> Section | None:
         page: what was measured.
         judged: whether the page holds a verdict, whose rows are marked.
     """
-    rows = tuple(row for row in page.summary.rows if not of_layers_alone(row))
+    rows = tuple(row for row in page.summary.tabled if not of_layers_alone(row))
     if not rows:
         return None
-    judgements = [one for one in page.summary.judgements if judged and not one.kind.unjudged]
-    decided = [judgement.suite or judgement.worst for judgement in judgements]
+    # What comes beside examples is another number of the same row.
+    judgements = [one for one in page.summary.judgements if judged and not one.kind.unjudged and not one.beside]
+    decided = [judgement.worst for judgement in judgements]
     places = _places(page, rows)
     constant = [f"{column.title} {column.text(rows[0])}" for column in places if _is_constant(column, rows)]
     columns = [column for column in places if not _is_constant(column, rows)] + _columns(
@@ -50,7 +51,7 @@ def table_section(page: Page, judged: bool = True) -> Section | None:
     heads = ["defence", "attack", *(column.title for column in columns)]
     lines = [
         {
-            "cells": [name_of(row.defence), row.attack, *(column.text(row) for column in columns)],
+            "cells": [name_of(row.defence), row.title, *(column.text(row) for column in columns)],
             "judged": any(row is one for one in decided),
         }
         for row in rows

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leaktight.attacks.presets import PRESETS
+from leaktight.captures import AsCaptured
 from leaktight.core.attack import Attack
 from leaktight.core.budget import budgets_of, other_notes
 from leaktight.core.defence import Defence, is_undefended, links
@@ -72,7 +73,13 @@ def knowable(page: Page) -> frozenset[Knows]:
     parts: list[Scenario | Defence] = [record.cell.scenario for record in page.records]
     parts += [link for record in page.records for link in links(record.cell.defence)]
     usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
-    return frozenset(granted | usual).union(*(part.knowable for part in parts))
+    known = frozenset(granted | usual).union(*(part.knowable for part in parts))
+    return known if any(_is_declared(record.cell.defence) for record in page.records) else known - {Knows.DEFENCE}
+
+
+def _is_declared(defence: Defence) -> bool:
+    """Return whether anybody says that this is a defence: what senders of captured messages did, nobody says."""
+    return not is_undefended(defence) and not isinstance(defence, AsCaptured)
 
 
 def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), active: bool = False) -> dict[str, Any]:
@@ -90,7 +97,7 @@ def in_words(threat: ThreatModel, known: frozenset[Knows] = frozenset(Knows), ac
     granted = threat.knows | ({Knows.DEFENCE} if active else frozenset())
     return {
         "seat": f"{name_of_seat(threat.seat)}: {SEATS.get(threat.seat, PARTICIPANT)}",
-        "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted)],
+        "knows": [ALWAYS, *(words for one, words in KNOWN.items() if one in granted & known)],
         "withheld": [words for one, words in KNOWN.items() if one in known - granted],
     }
 
@@ -105,7 +112,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
         family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one)
     )
     models_words = join_words(list(models))
-    defended = not all(map(is_undefended, defences))
+    defended = any(map(_is_declared, defences))
     return {
         "gist": gist(attack),
         "goals": goals,
@@ -161,6 +168,7 @@ def parameters_section(page: Page) -> Section:
                 f"A{probes[record.cell.probe.key][2]}",
             ],
             "cell": record.cell,
+            "label": label_of(record.cell),
             "status": record.status.value,
             "seconds": record.seconds,
             "reason": record.reason,

@@ -33,6 +33,9 @@ from leaktight.plans.plan import Plan
 
 BUDGET_FILE = "budget.json"
 UNITS = {"s": 1, "m": 60, "h": 3600}
+OWN_BUDGET = "10m"
+"""How long an audit of a person's own network takes, unless they say: nobody knows what a search of it costs."""
+NO_BUDGET = "none"
 LEAST = 20.0
 """The shortest budget in seconds: measuring what things cost takes a part of it."""
 AIM = 0.75
@@ -138,6 +141,21 @@ def read_time(text: str) -> float:
     if not LEAST <= seconds < float("inf"):
         raise InvalidValue(f"A budget must be at least {LEAST:g} seconds. Got {text!r} instead.")
     return seconds
+
+
+def time_limit(budget: str | None, unknown_cost: bool) -> float | None:
+    """Return how many seconds an audit has; None for no limit.
+
+    Args:
+        budget: what a person says; None if they say nothing.
+        unknown_cost: whether it is an audit of their own network, without a plan.
+
+    Example:
+        >>> time_limit(None, True), time_limit("none", True), time_limit("1h", False), time_limit(None, False)
+        (600.0, None, 3600.0, None)
+    """
+    chosen = (OWN_BUDGET if unknown_cost else NO_BUDGET) if budget is None else budget
+    return None if chosen == NO_BUDGET else read_time(chosen)
 
 
 def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:

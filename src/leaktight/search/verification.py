@@ -14,6 +14,7 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences.transformation import Transformation
+from leaktight.findings.sentence import cost_of
 from leaktight.findings.summary_file import write_summary
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam
@@ -89,11 +90,9 @@ class Verification:
         """Say what was found."""
         said = [str(each) for each in self.attacked]
         if self.cost is not None and self.plain_accuracy is not None and self.accuracy is not None:
-            low, high = self.cost.low, self.cost.high
-            ends = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
             said.append(
-                f"It costs {100 * self.cost.value:.1f} points of accuracy{ends}: {self.plain_accuracy:.1%} without, "
-                f"{self.accuracy:.1%} with the policy."
+                f"The price: {cost_of(self.cost)}; accuracy {100 * self.plain_accuracy:.1f} % without, "
+                f"{100 * self.accuracy:.1f} % with the policy."
             )
         return [*said, *(f"Not measured: {reason}" for reason in self.failed)]
 
@@ -177,7 +176,7 @@ def read_verification(records: Sequence[Record]) -> Verification:
         attacked=tuple(attacked),
         accuracy=None if under is None else under.value,
         plain_accuracy=None if without is None else without.value,
-        cost=None if without is None or under is None else minus(without, under, "accuracy_lost"),
+        cost=None if without is None or under is None else minus(without, under, "accuracy_loss"),
         failed=tuple(dict.fromkeys(record.reason for record in measured if record.status is not Status.DONE)),
     )
 

@@ -255,10 +255,10 @@ def test_scenario_and_defence_say_what_there_is_to_know_besides(page, made):
     def known(**settings):
         return knowable(page([made.record(knows=(), **settings)]))
 
-    usual = {Knows.LABELS, Knows.DEFENCE, Knows.AUXILIARY}
+    usual = {Knows.LABELS, Knows.AUXILIARY}
     assert known() == usual
     assert known(scenario=Federated(data=Digits(), model=DLNet())) == usual | {Knows.LOCAL_STEPS}
-    assert known(defence=Chain(links=(ClassKeys(), GaussianNoise()))) == usual | {Knows.KEYS}
+    assert known(defence=Chain(links=(ClassKeys(), GaussianNoise()))) == usual | {Knows.DEFENCE, Knows.KEYS}
 
 
 def test_what_a_defence_leaves_open_by_design_is_said_whatever_was_measured(page, made, report):

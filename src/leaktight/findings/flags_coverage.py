@@ -11,7 +11,7 @@ from leaktight.core.record import Record, Status
 from leaktight.findings.adaptation import attacks_in
 from leaktight.findings.display import STAGES, family_of
 from leaktight.findings.flag import Flag
-from leaktight.findings.label_leak import PASSES
+from leaktight.findings.kind import leak_kinds
 
 
 def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
@@ -39,7 +39,8 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
 
 def _joins_messages(record: Record) -> bool:
     """Return whether several messages about the same examples were taken together."""
-    added_up = any(reading.name == PASSES and len(reading.each) != 1 for reading in record.readings)
+    joined = {kind.joined for kind in leak_kinds()}
+    added_up = any(reading.name in joined and len(reading.each) != 1 for reading in record.readings)
     return added_up or any(attack.joins for attack in attacks_in(record))
 
 

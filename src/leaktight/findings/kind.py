@@ -96,6 +96,7 @@ class LeakKind(Registered):
     - `rebuilds`: whether it is about examples as a whole, so that what comes with them, as labels do, stands beside it.
     - `unjudged`: why nobody can judge it; empty where attacks and the truth can.
     - `by_example`: those of its readings that have one value for each example.
+    - `joined`: its reading of several messages about the same examples taken together; empty if there is none.
     - `pictured`: the reading beside which private pictures are kept; empty if there are none.
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
     - `distances`: how far from what they are after attacks end, for curves over strengths.
@@ -114,6 +115,7 @@ class LeakKind(Registered):
     rebuilds: ClassVar[bool] = False
     unjudged: ClassVar[str] = ""
     by_example: ClassVar[tuple[str, ...]] = ()
+    joined: ClassVar[str] = ""
     pictured: ClassVar[str] = ""
     control: ClassVar[str] = ""
     chart: ClassVar[str] = "leakage"

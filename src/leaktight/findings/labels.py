@@ -74,6 +74,7 @@ class Labels(LeakKind):
     of_examples: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = (LEAK_AUC, TAIL, PASSES, FEATURES, THEORY, CEILING, LABELS)
     by_example: ClassVar[tuple[str, ...]] = (LABELS,)
+    joined: ClassVar[str] = PASSES
     control: ClassVar[str] = (
         "of labels has a label party with one linear layer and no defence: there the cosine with a known positive must "
         f"tell every label (AUC of at least {EXACT_AUC:g} in every step), or the instruments are broken."

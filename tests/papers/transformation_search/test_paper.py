@@ -243,7 +243,8 @@ def test_each_part_has_a_plan_in_a_folder_of_its_own(plans: Plans) -> None:
     assert list(plans) == [
         *(f"cifar10-lenet-{part}" for part in ("policies", "scores", "scores-untrained", "untrained", "attacks")),
         "f-mnist-lenet-transfer",
-        *("cifar10-lenet-training", "cifar10-lenet-after-10", "cifar10-lenet-after-50", "cifar10-convnet-networks"),
+        *(f"cifar10-lenet-{part}" for part in ("training", "after-0", "after-10", "after-50")),
+        "cifar10-convnet-networks",
     ]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 
 from scipy.special import stdtrit
 
 from leaktight.core.metric import Reading
+from leaktight.papers.comparison import difference
 
 Entry = str | int | float | bool | None
 Row = dict[str, Entry]
@@ -122,6 +123,20 @@ def over_runs(name: str, readings: Iterable[Reading]) -> Row:
     """
     known = list(readings)
     return columns(name, known[0]) if len(known) == 1 else over_seeds(name, [reading.value for reading in known])
+
+
+def paired_columns(column: str, ones: Mapping[int, Reading], others: Mapping[int, Reading]) -> Row:
+    """Return by how much one reading exceeds another, seed by seed; of one seed alone, as if they were independent.
+
+    Example:
+        >>> one, other = ({0: Reading(name="auc", value=v), 1: Reading(name="auc", value=v)} for v in (0.75, 0.5))
+        >>> paired_columns("more", one, other)
+        {'more': 0.25, 'more_low': 0.25, 'more_high': 0.25}
+    """
+    both = [(reading, others[seed]) for seed, reading in ones.items() if seed in others]
+    if len(both) == 1:
+        return columns(column, difference(*both[0]))
+    return over_seeds(column, [one.value - other.value for one, other in both])
 
 
 def _finite(value: float | None) -> float | None:

@@ -16,12 +16,11 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.learning.schedule import ByProperty
 from leaktight.metrics import PropertyAuc
 from leaktight.papers.check import Check, above
-from leaktight.papers.comparison import difference
 from leaktight.papers.layer_leakage.networks import CONVOLUTIONAL, NETWORKS, first_linear, layers_of, short_name
 from leaktight.papers.layer_leakage.scales import Study, Subject
 from leaktight.papers.paper import Plans
-from leaktight.papers.records import Readings, Records
-from leaktight.papers.row import Row, columns, groups, over_runs, over_seeds, value_at
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, columns, groups, over_runs, paired_columns, value_at
 from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import MutualInformation, RemainingLeak, Sensitivity, VInformation
 
@@ -226,21 +225,6 @@ def lead_columns(
         for close in (True, False)
     )
     return paired_columns(f"{column}{LEAD}", near, far)
-
-
-def paired_columns(column: str, ones: Readings, others: Readings) -> Row:
-    """Return by how much one reading exceeds another, seed by seed; of one alone, as if they were independent.
-
-    Example:
-        >>> from leaktight.core.metric import Reading
-        >>> one, other = ({0: Reading(name="auc", value=v), 1: Reading(name="auc", value=v)} for v in (0.75, 0.5))
-        >>> paired_columns("more", one, other)
-        {'more': 0.25, 'more_low': 0.25, 'more_high': 0.25}
-    """
-    both = [(reading, others[seed]) for seed, reading in ones.items() if seed in others]
-    if len(both) == 1:
-        return columns(column, difference(*both[0]))
-    return over_seeds(column, [one.value - other.value for one, other in both])
 
 
 def layer_sizes(records: Records, subject: Subject, network: str) -> dict[str, int]:

@@ -20,7 +20,7 @@ from leaktight.papers.layer_leakage import audits
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, columns, over_runs, reading_of
+from leaktight.papers.row import Row, columns, over_runs, paired_columns, reading_of
 from leaktight.plans.plan import Grid, Plan
 
 CLIENTS, GAIN = "clients", "gain"
@@ -78,7 +78,7 @@ def rows(study: Study, records: Records) -> list[Row]:
                     "protocol": protocol.kind,
                     "participants": count,
                     **over_runs(audits.AUC, own.values()),
-                    **(columns(GAIN, None) if name == PASSIVE else audits.paired_columns(GAIN, own, passive)),
+                    **(columns(GAIN, None) if name == PASSIVE else paired_columns(GAIN, own, passive)),
                 }
             )
     return rows

@@ -12,12 +12,12 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.metrics import PSNR, RelativeRMSE, SearchGap
 from leaktight.papers.check import Check, above
 from leaktight.papers.comparison import lowest
-from leaktight.papers.layer_leakage.audits import PARTICIPANTS, paired_columns, seeds_of
+from leaktight.papers.layer_leakage.audits import PARTICIPANTS, seeds_of
 from leaktight.papers.layer_leakage.networks import layers_of
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, over_runs, reading_of
+from leaktight.papers.row import Row, claims, groups, over_runs, paired_columns, reading_of
 from leaktight.plans.plan import Grid, Plan
 
 AUDIT = "inversion"

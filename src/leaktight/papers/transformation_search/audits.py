@@ -18,7 +18,7 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import DecayedSgd, Optimiser, Sgd
 from leaktight.learning.protocol import FedSGD
 from leaktight.papers.comparison import difference
-from leaktight.papers.records import Readings, Records
+from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns, over_runs, over_seeds, reading_of, value_at
 from leaktight.papers.transformation_search.mechanisms import NONE, plain_defence
 from leaktight.papers.transformation_search.scales import Strength, Study, Subject
@@ -31,6 +31,8 @@ METRICS = (metrics.PSNR(), metrics.PSNRAboveChance(), metrics.SearchGap())
 FULL = 400
 """The iterations from which on the strongest attacker has all of its effort."""
 MOMENTUM = 0.9
+LESS_SIMILAR = "less_similar"
+"""By how much similarity is below that with no policy, seed by seed."""
 PLACE = ("data_set", "network")
 DROP, EQUAL = 2.0, 0.02
 """The least published drop of PSNR in dB; accuracies that count as equal."""
@@ -176,14 +178,6 @@ def readings_of(cells: Records, defences: Sequence[Defence], name: str, against:
 def gain_over_chance(rows: Sequence[Row]) -> Reading | None:
     """Return by how much PSNR without a policy is above the best answer that needs no gradient."""
     return value_at(rows, ABOVE, policy=NONE)
-
-
-def paired_columns(column: str, ones: Readings, others: Readings) -> Row:
-    """Return by how much one reading exceeds another, seed by seed; of one alone, as if they were independent."""
-    both = [(reading, others[seed]) for seed, reading in ones.items() if seed in others]
-    if len(both) == 1:
-        return columns(column, difference(*both[0]))
-    return over_seeds(column, [one.value - other.value for one, other in both])
 
 
 def drop_with(rows: Sequence[Row], policy: str) -> Reading | None:

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from leaktight.papers.check import Check, above
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, number, over_runs, value_at
+from leaktight.papers.row import Row, claims, groups, number, over_runs, paired_columns, value_at
 from leaktight.papers.transformation_search import points
-from leaktight.papers.transformation_search.audits import PLACE, paired_columns, place_of
+from leaktight.papers.transformation_search.audits import LESS_SIMILAR, PLACE, place_of
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_policies
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes.privacy_score import SIMILARITY_AT
 
 HALF = 0.5
-LOST = "less_similar"
-"""By how much similarity is below that with no policy, seed by seed."""
 PUBLISHED = claims(
     ("With a good policy similarity hardly changes at first; without one it rises steadily.", "4.2, Fig. 1"),
 )
@@ -34,7 +32,7 @@ def rows(study: Study, records: Records) -> list[Row]:
             "policy": name,
             "way": float(point.removeprefix(SIMILARITY_AT)),
             **over_runs("similarity", own.readings(point).values()),
-            **paired_columns(LOST, runs[NONE].readings(point), own.readings(point)),
+            **paired_columns(LESS_SIMILAR, runs[NONE].readings(point), own.readings(point)),
         }
         for name, own in runs.items()
         for point in _points(own)
@@ -46,7 +44,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     verdicts = []
     for place, own in groups(rows, *PLACE):
         middle = min((number(row, "way") or 0.0 for row in own), key=lambda way: abs(way - HALF))
-        gap = value_at(own, LOST, policy=HYBRID, way=middle)
+        gap = value_at(own, LESS_SIMILAR, policy=HYBRID, way=middle)
         verdicts.append(above(f"Similarity(none) - similarity(hybrid), halfway, {', '.join(place)}", gap, 0))
     return verdicts
 

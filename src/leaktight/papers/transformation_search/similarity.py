@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from leaktight.papers.check import Check, above, within
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, number, over_runs, value_at
+from leaktight.papers.row import Row, claims, groups, number, over_runs, paired_columns, value_at
 from leaktight.papers.transformation_search import attacks
-from leaktight.papers.transformation_search.audits import PLACE, paired_columns, place_of
+from leaktight.papers.transformation_search.audits import LESS_SIMILAR, PLACE, place_of
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
 from leaktight.papers.transformation_search.scales import Study
 
 AFTER = "similarity_after_"
-LOST = "less_similar"
-"""By how much similarity is below that with no policy, seed by seed."""
 SAME = 0.1
 """Similarities that count as equal."""
 PUBLISHED = claims(
@@ -47,7 +45,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         last = max(number(row, "iterations") or 0 for row in own)
         ended = [row for row in own if number(row, "iterations") == last]
         deepest = max(int(number(row, "layer") or 0) for row in own)
-        first_gap, last_gap = (value_at(ended, LOST, layer=layer, policy=HYBRID) for layer in (1, deepest))
+        first_gap, last_gap = (value_at(ended, LESS_SIMILAR, layer=layer, policy=HYBRID) for layer in (1, deepest))
         verdicts += [
             above(f"Similarity(none) - similarity(hybrid), first layer, {place}", first_gap, 0),
             within(f"Similarity(none) - similarity(hybrid), last layer, {place}", last_gap, SAME),
@@ -71,7 +69,7 @@ def _rows(place: Row, runs: Records, plain: Records) -> list[Row]:
                     "name": layer,
                     "iterations": moment,
                     **over_runs("similarity", own.values()),
-                    **paired_columns(LOST, bare, own),
+                    **paired_columns(LESS_SIMILAR, bare, own),
                 }
             )
     return rows

@@ -10,9 +10,9 @@ from leaktight.papers.check import Check, at_most
 from leaktight.papers.comparison import mean_of
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
-from leaktight.papers.row import Row, claims, groups, over_runs, reading_of, rows_where
+from leaktight.papers.row import Row, claims, groups, over_runs, paired_columns, reading_of, rows_where
 from leaktight.papers.transformation_search import audits
-from leaktight.papers.transformation_search.mechanisms import HYBRID, three_defences
+from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes import LearningCurve
 
@@ -45,13 +45,11 @@ def plans(study: Study) -> Plans:
 
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each moment; nothing under a policy whose training runs all failed."""
-    plain, *_ = (records.where(_audit(study), defence=defence).done for defence in three_defences(study).values())
+    runs = {name: records.where(_audit(study), defence=defence).done for name, defence in three_defences(study).items()}
     return [
         row
-        for name, defence in three_defences(study).items()
-        for row in _rows(
-            {**audits.place_of(study.focus), "policy": name}, records.where(_audit(study), defence=defence).done, plain
-        )
+        for name, own in runs.items()
+        for row in _rows({**audits.place_of(study.focus), "policy": name}, own, runs[NONE])
     ]
 
 
@@ -87,7 +85,7 @@ def _columns(runs: Records, plain: Records, moment: str, measured: Sequence[str]
         own = runs.readings(f"{name}{moment}", optional=True) if name in measured else {}
         row |= over_runs(name, own.values())
     own, bare = (each.readings(f"{audits.ACCURACY}{moment}", optional=True) for each in (runs, plain))
-    return row | audits.paired_columns(LOST, bare, own)
+    return row | paired_columns(LOST, bare, own)
 
 
 EXPERIMENT = Experiment(

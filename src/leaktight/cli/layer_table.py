@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 
-from leaktight.cli.text_table import Group, TextTable, print_item, print_lines
+from leaktight.cli.text_table import Group, TextTable, print_item, print_lines, print_text
 from leaktight.core.display import count
 from leaktight.findings.column import show_reading
 from leaktight.findings.display import title_of
@@ -38,15 +37,15 @@ def show(
     if not where.is_terminal:
         where.width = WIDE
     for sentence in (*about, *layer_sentences(rows, question)):
-        _say(where, sentence)
+        print_text(where, sentence)
     columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
     cells = [[row.layer, *(show_reading(row.readings.get(name)) for name in columns)] for row in rows]
-    _say(where, "\nWhere the leak sits:")
+    print_text(where, "\nWhere the leak sits:")
     print_lines(where, TextTable(["Layer", *columns.values()], [Group("", cells)]).lines(where.width))
     _show_sealing(where, rows)
     found = sorted(correlations(rows), key=_strength)
     if found:
-        _say(where, "\nDo cheap measures point at what attacks get?")
+        print_text(where, "\nDo cheap measures point at what attacks get?")
         for one in found[:MOST]:
             print_item(where, _sentence(one))
         if len(found) > MOST:
@@ -70,13 +69,9 @@ def _show_sealing(where: Console, rows: Sequence[LayerRow]) -> None:
         ]
         for step in steps
     ]
-    _say(where, f"\nWhat the other layers tell of {measure.noun} once layers are sealed, from the top:")
+    print_text(where, f"\nWhat the other layers tell of {measure.noun} once layers are sealed, from the top:")
     heads = ["Layer", "sealed", "bytes of parameters", "AUC of the rest"]
     print_lines(where, TextTable(heads, [Group("", cells)]).lines(where.width))
-
-
-def _say(where: Console, text: str) -> None:
-    where.print(Text(text), highlight=False, soft_wrap=not where.is_terminal)
 
 
 def _strength(one: LayerCorrelation) -> tuple[bool, float]:

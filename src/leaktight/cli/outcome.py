@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from leaktight.cli.audit_table import table
-from leaktight.cli.text_table import print_item, print_lines
+from leaktight.cli.text_table import print_item, print_lines, print_text
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital, join_words
 from leaktight.core.record import Record, Status
@@ -60,7 +60,7 @@ def show(
     if not where.is_terminal:
         # A file has no width; cut columns would lose numbers.
         where.width = WIDE
-    where.print(Text(headline_of(summary), style="bold"), highlight=False, soft_wrap=not where.is_terminal)
+    print_text(where, headline_of(summary), style="bold")
     if len(scenarios) > 1:
         _print(where, "Scenarios", [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)])
     show_verdict(where, summary)

@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from leaktight.cli.text_table import print_text
 from leaktight.core.display import duration
 from leaktight.running.forecast import Estimate
 
@@ -108,7 +109,7 @@ class Bar:
         """Show a sentence that stays."""
         if not self.quiet:
             self._spoke = self._clock()
-            self._where.print(Text(sentence), highlight=False, soft_wrap=not self._where.is_terminal)
+            print_text(self._where, sentence)
 
     def step(self, step: Step) -> None:
         """Take in how far it is."""

@@ -92,7 +92,7 @@ def audit_model(
         output: which part of what the network returns is the class scores: as in `factory`.
         grid: batch sizes, stages and victims, as in `[grid]` of a plan, in place of the preset's.
         progress: whether to show progress, and the first answer as soon as it is there; or a function that is told of
-            each step.
+            each step in place of both.
         **scenario: settings of the training run in place of the preset's, such as `rounds=20` or `participants=8`, as
             in `leaktight explain federated`.
 

@@ -72,7 +72,7 @@ def audit(
         typer.Option(
             help="How long it may take, such as 10m, or `none`; which attacks fit is decided at the start.",
             metavar="TIME",
-            show_default="10m for your own model without a plan",
+            show_default="10m for your own model by the preset quick",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,

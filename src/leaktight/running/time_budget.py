@@ -34,7 +34,7 @@ from leaktight.plans.plan import Plan
 BUDGET_FILE = "budget.json"
 UNITS = {"s": 1, "m": 60, "h": 3600}
 OWN_BUDGET = "10m"
-"""How long an audit of a person's own network takes, unless they say: nobody knows what a search of it costs."""
+"""How long an audit of a person's own network by the preset `quick` takes, unless they say: nobody knows its cost."""
 NO_BUDGET = "none"
 LEAST = 20.0
 """The shortest budget in seconds: measuring what things cost takes a part of it."""
@@ -148,7 +148,7 @@ def time_limit(budget: str | None, unknown_cost: bool) -> float | None:
 
     Args:
         budget: what a person says; None if they say nothing.
-        unknown_cost: whether it is an audit of their own network, without a plan.
+        unknown_cost: whether it is an audit of their own network by the preset `quick`.
 
     Example:
         >>> time_limit(None, True), time_limit("none", True), time_limit("1h", False), time_limit(None, False)

@@ -40,6 +40,7 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
 def _joins_messages(record: Record) -> bool:
     """Return whether several messages about the same examples were taken together."""
     joined = {kind.joined for kind in leak_kinds()}
+    # A redacted reading has no passes left to count.
     added_up = any(reading.name in joined and len(reading.each) != 1 for reading in record.readings)
     return added_up or any(attack.joins for attack in attacks_in(record))
 

@@ -54,9 +54,9 @@ def labels_section(page: Page) -> Section | None:
     if not groups:
         return None
     records = {record.cell.key: record for record in page.records}
+    judged = [judgement.worst for judgement in page.summary.judgements]
     blocks = []
     for number, rows in enumerate(groups.values()):
-        judged = [judgement.worst for judgement in page.summary.judgements]
         curves = [
             curve for row in rows for curve in leak_curves(row, [records[key] for key in row.cells if key in records])
         ]

@@ -38,11 +38,11 @@ def excess(reading: Reading) -> float:
 def weight(reading: Reading, tail: Reading | None = None) -> tuple[float, float, float]:
     """Return what attacks and layers are ranked by.
 
-    One that tells labels in the median step, either way round, comes first, then one that tells them only in the worst
-    steps, then those whose intervals reach down to chance.
+    One that beats chance, either way round, comes first, then one that beats it only in the worst steps, then those
+    whose intervals reach down to chance.
 
     Args:
-        reading: the median over steps.
+        reading: the AUC, of labels the median over steps.
         tail: the 95 % quantile of the same attack and layer, if it was measured.
     """
     leaks, beyond = reading.beats_chance(), excess(reading)

@@ -45,6 +45,21 @@ def test_it_reaches_the_minimum(value):
     assert torch.allclose(points, torch.ones_like(points), atol=1e-3)
 
 
+def test_what_was_forgotten_is_gone_from_both_triangles():
+    points = starts(width=4)
+    state = SearchGuardedLBFGS().start(points)
+    for _ in range(8):
+        leaf = points.clone().requires_grad_(True)
+        values = ill_conditioned(leaf)
+        [slopes] = torch.autograd.grad(values.sum(), leaf)
+        points, _ = state.step(points, values.detach(), slopes, 1.0)
+    assert state.inverse[0].any()
+    state._forget(torch.tensor([True, False, False, False]))
+    assert not state.inverse[0].any()
+    assert torch.equal(state.transposed, state.inverse.mT)
+    assert state.inverse[1].any()
+
+
 @pytest.mark.parametrize("rate", [1.0, 30.0])
 @pytest.mark.parametrize("value", [rosenbrock, ill_conditioned, lambda p: p.sin().sum(1) + 0.01 * p.square().sum(1)])
 def test_an_accepted_objective_is_never_higher(value, rate):

@@ -146,6 +146,6 @@ class GuardedLbfgsState(LbfgsState):
     def _forget(self, rows: Tensor) -> None:
         """Start the history of these rows anew."""
         if bool(rows.any()):
-            for name in ("pairs", "last_products", "inverse", "squares", "diagonal", "pushed"):
+            for name in ("pairs", "last_products", "inverse", "transposed", "squares", "diagonal", "pushed"):
                 getattr(self, name)[rows] = 0
             self.gamma[rows], self.vain[rows], self.fresh[rows] = 1.0, 0, True

@@ -76,8 +76,8 @@ def audit_model(
         defences: what is compared with no defence: values such as `GaussianNoise(std=0.1)`, kinds such as
             `"gaussian_noise"`, or settings such as `{"kind": "gaussian_noise", "std": [0.01, 0.1]}`; None takes those
             of the preset.
-        budget: how long it may take, such as `"30m"` or a number of seconds; `"none"` for no limit. None takes ten
-            minutes for `quick`, as nobody knows what your network costs, and sets no limit for `standard`.
+        budget: how long it may take, such as `"30m"` or a number of seconds; `"none"` for no limit. None gives
+            `quick` ten minutes, as nobody knows what your network costs, and sets no limit for `standard`.
         public: examples that are no secret, in any form that `dataset` may have: the network is tested on them, and
             attackers know them. None holds a fifth of `dataset` out.
         out: the audit's folder. If it holds this audit already, finished cells are kept, unless the network, the data

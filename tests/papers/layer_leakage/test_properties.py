@@ -21,8 +21,10 @@ def test_properties_of_one_task_are_told_of_by_what_is_measured_without_the_atta
         "hair: black",
     ]
     row = only("properties", property="age: Senior", layer=9)
-    # One seed, so that the interval is the reading's own.
-    assert [number(row, f"property_auc{end}") for end in ("", "_low", "_high")] == pytest.approx([0.905, 0.705, 1.105])
+    # Over three seeds that were answered with a thousandth more each: the interval is narrower than a reading's own.
+    assert [number(row, f"property_auc{end}") for end in ("", "_low", "_high")] == pytest.approx(
+        [0.906, 0.9035, 0.9085], abs=1e-4
+    )
     assert number(row, "sensitivity") == pytest.approx(1.0)
     assert (number(row, "r_v_information"), number(row, "r_other")) == pytest.approx((1.0, 1.0))
     assert 0 < (number(row, "r_sensitivity") or 0) < 1

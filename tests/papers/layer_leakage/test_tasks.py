@@ -27,4 +27,4 @@ def test_tasks_are_all_of_them_on_networks_with_convolutions(tables: Tables, onl
         (task, network) for task in ("gender", "glasses", "race", "hair", "age") for network in ("AlexNet", "VGG11Net")
     ]
     row = only("tasks", task="age", network="AlexNet", layer=5)
-    assert (number(row, "share"), number(row, "accuracy")) == pytest.approx((0.09, 0.805))
+    assert (number(row, "share"), number(row, "accuracy")) == pytest.approx((0.09, 0.806))

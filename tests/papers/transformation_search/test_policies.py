@@ -36,7 +36,7 @@ def test_tables_1_and_3_train_under_every_policy_and_defence_with_three_seeds(pl
     assert trained >= {Undefended(), HYBRID, *BASELINES.values()}
     # None, the random ones, the two that were found, three hybrids, seven others.
     assert len(trained) == 1 + study.random + 2 + 3 + 7
-    assert (plan.grid.seeds, plan.grid.victims, plan.grid.batch_sizes) == ((5, 6, 7), 20, (1,))
+    assert (plan.grid.seeds, plan.grid.victims, plan.grid.batch_sizes) == ((5, 6, 7), 15, (1,))
 
 
 def test_tables_1_to_4_are_there_in_full() -> None:

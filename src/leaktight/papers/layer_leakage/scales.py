@@ -226,6 +226,8 @@ def _small(data: str) -> Study:
         inversion=Inversion(data_set=CIFAR, data=need_set(data, "cifar100"), victims=4, iterations=20, seeds=3),
         rounds=144,
         mixed_on=(ALEXNET, VGG11NET),
+        # The fewest by which federated averaging differs; each more is as long a training run again.
+        local_steps=2,
         moments=8,
         messages=64,
         gradients=128,

@@ -153,14 +153,14 @@ def _small(data: str) -> list[Study]:
         counts = (80, 120, 160, 200, 240)
         studies += [
             Study(name=CREDIT, rounds=200, candidates=counts, passes=PASSES, **shared),
-            # All steps of so large a batch would not fit into memory.
+            # All steps of so large a batch would not fit into memory, and each of its training runs takes a minute.
             Study(
                 name=CREDIT_LARGEST,
                 rounds=200,
                 candidates=counts,
                 batch_size=PUBLISHED_BATCH,
                 victims=40,
-                **shared,
+                **shared | {"bounds": (BOUNDS[0], STRONGEST_BOUND), "ratios": (1.0, PUBLISHED_RATIO, 25.0)},
             ),
         ]
     return studies

@@ -58,9 +58,9 @@ def test_the_head_tells_less_of_the_input_than_any_other_layer(smoke: Reproducti
 
 
 def test_every_claim_is_answered(smoke: Reproduction) -> None:
-    # Four correlations; places of pure and of mixed batches, 2 properties and 2 tasks; a classifier; 2 of information;
+    # Four correlations; 2 places of pure batches, one of mixed, 2 properties and 2 tasks; a classifier; 2 of information;
     # 2 of inversion. Of our tables: sealing one layer, 2 counts guarded by noise or sealed, matched labels, 12 of clients.
-    assert len(smoke.checks) == 4 + 6 + 1 + 2 + 2 + 1 + 4 + 1 + 12
+    assert len(smoke.checks) == 4 + 7 + 1 + 2 + 2 + 1 + 4 + 1 + 12
     for check in smoke.checks:
         assert check.value is not None or "equal accuracy" in check.name
 

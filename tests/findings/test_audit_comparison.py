@@ -141,6 +141,8 @@ def test_three_audits_and_what_one_alone_has(made, audit):
     assert (top.differences[1], top.differences[2] is not None) == (None, True)
     assert found.alone() == {"B": ["Gaussian noise (std 1), images (leaks)"]}
     assert found.headline == "1 of 2 shared verdicts changed between A, B and C."
+    [alone] = compare([audit("A", [bare]), audit("B", [bare, made.record(TOP, 31)])]).alone()["B"]
+    assert alone.startswith("Top-k")
 
 
 def test_scenarios_are_matched_by_settings_then_by_name(made, audit):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from leaktight.core.display import join_words
+from leaktight.core.display import capital, join_words
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
@@ -170,7 +170,7 @@ class AuditComparison:
         for line in self.lines:
             if not line.shared:
                 at = next(at for at, word in enumerate(line.words) if word is not None)
-                found.setdefault(self.audits[at].letter, []).append(f"{line.name} ({line.words[at]})")
+                found.setdefault(self.audits[at].letter, []).append(f"{capital(line.name)} ({line.words[at]})")
         return found
 
 

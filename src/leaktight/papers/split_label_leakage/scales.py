@@ -153,7 +153,7 @@ def _small(data: str) -> list[Study]:
         counts = (80, 120, 160, 200, 240)
         studies += [
             Study(name=CREDIT, rounds=200, candidates=counts, passes=PASSES, **shared),
-            # All steps of so large a batch would not fit into memory, and each of its training runs takes a minute.
+            # All steps of so large a batch would not fit into memory, and its training runs take the longest.
             Study(
                 name=CREDIT_LARGEST,
                 rounds=200,
